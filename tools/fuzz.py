@@ -3,8 +3,8 @@
     python tools/fuzz.py --programs 20000 [--seed 0] [--jobs 2] [--bitmap] [--nm] [--wide|--views|--hard|--chosen] [--keep] [--narrow]
         [--split] [--recompute] [--surfaces 5] [--linalg] [--tile]
     python tools/fuzz.py --graphs 100000 [--seed 0] [--jobs 2] [--size small|medium|large] [--bitmap] [--nm] [--select] [--narrow]
-        [--f32] [--lanes]
-    python tools/fuzz.py --training 3000 [--seed 0] [--jobs 2]
+        [--f32] [--lanes] [--dram]
+    python tools/fuzz.py --training 3000 [--seed 0] [--jobs 2] [--tile]
 
 Programs: one to six Einsums with data, formats and a schedule are compiled and run, and must mean the same in PyTorch, to the Einsum
 interpreter, to the fused interpreter, as a graph on the reference simulator and on the engine, or be refused with an error that names
@@ -26,7 +26,8 @@ was stopped, and every line of progress says with which one.
 With --linalg each program is also written as scheduled Linalg and read again, which must give the same regions, loop orders and graphs to
 the byte, and the same values.
 
-With --tile each program also runs with regions in tiles and tensors in a scratchpad, and must give the same to the last bit.
+With --tile each program also runs with regions in tiles and tensors in a scratchpad, at several memories, and must give the same to the
+last bit. One of three runs so on both engines, which must take the same cycles.
 
 With --views the programs have what real models have: slices with offsets and strides, windows, gathers and scatters by known positions,
 concatenations, maxima by a pattern, and the largest entries of each row.
@@ -45,10 +46,13 @@ compressed levels of what they read are stored n:m. With --narrow, some of what 
 write has elements of few bits. With --split, some indices of programs are two loops in their region. With --recompute, later regions of
 programs compute some Einsums again. With --select other graphs are
 drawn, each of which has a `select`. With --f32 the same graphs run on machines that compute in 32-bit floats. With --lanes other graphs
-are drawn, whose dense results are written in lanes.
+are drawn, whose dense results are written in lanes. With --dram every graph runs at a DRAM, of any preset with any refresh, queues and
+mapping, or of a table made from one.
 
 Training: small PyTorch models of random layers, with weights in random layouts, a loss, an optimizer and a cut, take one to three training
 steps. Each is checked as every run is, against PyTorch in f32 and f64, and the slope of the loss is measured in f64 for some.
+With --tile they run with regions in tiles and tensors in a scratchpad, too, and losses, gradients and parameters must be the same to the
+last bit.
 
 Exit status 1 if anything differs, or if a long run of programs misses its quotas.
 """
@@ -72,6 +76,7 @@ import program_fuzz
 import training_fuzz
 from program_files import save
 from program_fuzz import CHUNK, Tally
+from tiled_programs import KINDS as TILE_KINDS
 
 ROOT = Path(__file__).resolve().parents[1]
 KEPT = ROOT / "tests" / "data" / "programs"
@@ -98,13 +103,14 @@ LONG = 1000
 @click.option("--select", is_flag=True, help="graphs: each with a `select`")
 @click.option("--f32", is_flag=True, help="graphs: on machines that compute in 32-bit floats")
 @click.option("--lanes", is_flag=True, help="graphs: dense results that are written in lanes")
+@click.option("--dram", is_flag=True, help="graphs: each at a DRAM of any preset or table")
 @click.option("--wide", is_flag=True, help="programs: merged dimensions, integers, vectors and more")
 @click.option("--views", is_flag=True, help="programs: slices, gathers, concatenations, maxima by pattern, top-k")
 @click.option("--hard", is_flag=True, help="programs: values that cancel, NaN, infinities, sizes of 0")
 @click.option("--chosen", is_flag=True, help="programs: products, softmax and masks of what is chosen by data")
 @click.option("--keep", is_flag=True, help="programs: keep parts of some results")
 @click.option("--linalg", is_flag=True, help="programs: write them as scheduled Linalg and read them again, too")
-@click.option("--tile", is_flag=True, help="programs: run them in tiles and with a scratchpad, too")
+@click.option("--tile", is_flag=True, help="programs and training: run them in tiles and with a scratchpad, too")
 @click.option("--surfaces", default=0, metavar="N", type=click.IntRange(0), help="programs: ask one of N everything else, too")
 def main(
     programs: int | None,
@@ -121,6 +127,7 @@ def main(
     select: bool,
     f32: bool,
     lanes: bool,
+    dram: bool,
     wide: bool,
     views: bool,
     hard: bool,
@@ -132,21 +139,23 @@ def main(
 ) -> None:
     if [programs, graphs, training].count(None) != 2:
         raise click.UsageError("give one of --programs, --graphs and --training")
-    if programs is None and any((wide, views, hard, chosen, keep, split, recompute, linalg, tile, surfaces)):
+    if programs is None and any((wide, views, hard, chosen, keep, split, recompute, linalg, surfaces)):
         raise click.UsageError(
-            "--wide, --views, --hard, --chosen, --keep, --split, --recompute, --linalg, --tile and --surfaces are of --programs"
+            "--wide, --views, --hard, --chosen, --keep, --split, --recompute, --linalg and --surfaces are of --programs"
         )
+    if graphs is not None and tile:
+        raise click.UsageError("--tile is of --programs and --training")
     if wide + views + hard + chosen > 1:
         raise click.UsageError("give one of --wide, --views, --hard and --chosen")
     if (hard or chosen) and (keep or narrow or split or recompute):
         raise click.UsageError(
             "--hard and --chosen draw programs of their own, which take no --keep, --narrow, --split or --recompute"
         )
-    if programs is not None and (select or f32 or lanes):
-        raise click.UsageError("--select, --f32 and --lanes are of --graphs")
-    if training is not None and (size or bitmap or nm or select or narrow or f32 or lanes):
-        raise click.UsageError("--training takes no options but --seed and --jobs")
-    if lanes and (size or bitmap or nm or select or narrow or f32):
+    if programs is not None and (select or f32 or lanes or dram):
+        raise click.UsageError("--select, --f32, --lanes and --dram are of --graphs")
+    if training is not None and (size or bitmap or nm or select or narrow or f32 or lanes or dram):
+        raise click.UsageError("--training takes no options but --seed, --jobs and --tile")
+    if lanes and (size or bitmap or nm or select or narrow or f32 or dram):
         raise click.UsageError("--lanes draws graphs of its own, which take no other options")
     if programs is not None:
         sys.exit(
@@ -158,8 +167,8 @@ def main(
             )
         )
     if training is not None:
-        sys.exit(fuzz_training(training, seed, jobs))
-    sys.exit(fuzz_graphs(graphs or 0, seed, jobs, size, bitmap, nm, select, narrow, f32, lanes))
+        sys.exit(fuzz_training(training, seed, jobs, tile))
+    sys.exit(fuzz_graphs(graphs or 0, seed, jobs, size, bitmap, nm, select, narrow, f32, lanes, dram))
 
 
 @dataclass(frozen=True)
@@ -232,13 +241,15 @@ def fuzz_programs(programs: int, seed: int, jobs: int, options: Options) -> bool
     names = [
         *program_fuzz.quotas_of(**options.kinds),
         *([program_fuzz.SURFACES] if options.surfaces else []),
-        *([program_fuzz.TILED] if options.tile else []),
+        *(TILE_KINDS if options.tile else ()),
     ]
     quotas = ", ".join(f"{name} {total.share(name):.0%}" for name in names)
     click.echo(
         f"{total.programs} programs from seed {seed}: {len(total.differing)} differ, {total.refused.total()} refused "
         f"({total.refusals:.2%}), {total.too_large} too large to run, {total.regions} regions, {quotas}, {time.monotonic() - start:.0f} s"
     )
+    if options.tile:
+        click.echo(", ".join(f"{total.quotas[kind]} with {kind}" for kind in TILE_KINDS))
     return bool(total.differing or wrong)
 
 
@@ -258,20 +269,30 @@ def _run(work: tuple[int, int, Options]) -> Tally:
 
 
 def fuzz_graphs(
-    graphs: int, seed: int, jobs: int, size: Any, bitmap: bool, nm: bool, select: bool, narrow: bool, f32: bool, lanes: bool
+    graphs: int,
+    seed: int,
+    jobs: int,
+    size: Any,
+    bitmap: bool,
+    nm: bool,
+    select: bool,
+    narrow: bool,
+    f32: bool,
+    lanes: bool,
+    dram: bool,
 ) -> bool:
     """Whether anything differs."""
     start = last = time.monotonic()
     deadlocks = firings = done = 0
     wrong: list[int] = []
-    for outcome in graph_fuzz.outcomes(range(seed, seed + graphs), size, jobs, bitmap, nm, select, narrow, f32, lanes):
+    for outcome in graph_fuzz.outcomes(range(seed, seed + graphs), size, jobs, bitmap, nm, select, narrow, f32, lanes, dram):
         done, firings, deadlocks = done + 1, firings + outcome.firings, deadlocks + outcome.deadlock
         for line in outcome.lines:
             click.echo(f"seed {outcome.seed}: {line}")
         if outcome.lines:
             wrong.append(outcome.seed)
             if len(wrong) <= SHRUNK:
-                click.echo(graph_fuzz.smaller(outcome.seed, size, bitmap, nm, select, narrow, f32, lanes))
+                click.echo(graph_fuzz.smaller(outcome.seed, size, bitmap, nm, select, narrow, f32, lanes, dram))
         if time.monotonic() - last > PROGRESS:
             last = time.monotonic()
             click.echo(f"{done:,} of {graphs:,} graphs, {len(wrong)} differ, {last - start:.0f} s", err=True)
@@ -280,11 +301,11 @@ def fuzz_graphs(
     return bool(wrong)
 
 
-def fuzz_training(steps: int, seed: int, jobs: int) -> bool:
+def fuzz_training(steps: int, seed: int, jobs: int, tile: bool) -> bool:
     """Whether anything is wrong."""
     start = last = time.monotonic()
     total = training_fuzz.Tally()
-    for at, outcome in enumerate(training_fuzz.outcomes(range(seed, seed + steps), jobs), seed + 1):
+    for at, outcome in enumerate(training_fuzz.outcomes(range(seed, seed + steps), jobs, tile), seed + 1):
         total.add(*outcome)
         if outcome[1] in ("wrong", "crash"):
             click.echo(total.faults[-1])

@@ -108,15 +108,16 @@ def _units(table: DramTable) -> npt.NDArray[Any]:
     """Return the records of what the refresh commands refresh, in order. It is nodes, which are all due at once, or single banks. In
     HBM3 and HBM4 the same bank of each pseudo channel is due, one cycle after the other."""
     banks, period = table.banks, table.refresh_period
-    size = 1 if table.refresh == "per-bank" else 1 << _shift(table, table.refresh_scope)
+    alone = table.refresh == "per-bank"  # all banks may be one bank, too
+    size = 1 if alone else 1 << _shift(table, table.refresh_scope)
     order, gaps = np.arange(0, banks, size), [0] * (banks // size - 1) + [period]
-    if table.refresh == "per-bank":
+    if alone:
         gaps = [period] * banks
         if table.controller == "hbm34":
             outer = table.levels[0][1]
             order, gaps = order.reshape(outer, -1).T.ravel(), ([1] * (outer - 1) + [period - outer + 1]) * (banks // outer)
     units = UNIT.array(len(order))
-    units["bank"], units["alone"], units["gap"] = order, size == 1, gaps
+    units["bank"], units["alone"], units["gap"] = order, alone, gaps
     for bank in range(banks):
         units[f"banks_{bank // LANES}"][order // size == bank // size] |= 1 << bank % LANES
     return units

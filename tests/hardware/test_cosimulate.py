@@ -20,6 +20,7 @@ from fuseflow.hardware.cosimulate import cosimulate
 from fuseflow.hardware.python_code import Step
 from fuseflow.hardware.rtl_simulators import TOOLS, find_tool, library_text
 from fuseflow.memory.settings import DramMemory, FixedMemory
+from fuseflow.memory.table_files import preset_names
 from fuseflow.samml.text import parse
 from fuseflow.sim import Machine
 
@@ -78,6 +79,20 @@ def test_icarus_at_a_memory(seed: int) -> None:
     assert run.difference is None
     assert run.cycles == run.simulator_cycles > 0
     assert not firing_differences(case, run.evaluation)  # of requests, too
+    assert sum(map(len, run.evaluation.requests.values())) > 5
+
+
+@pytest.mark.parametrize("tool", ["python", pytest.param("icarus", marks=pytest.mark.slow)])
+@pytest.mark.parametrize("name", preset_names())
+def test_a_circuit_at_every_preset(name: str, tool: str) -> None:
+    """The model of the simulators answers its requests, each in its cycle."""
+    require(*({"icarus": ("pycde", "iverilog", "vvp")}.get(tool, ())))
+    case = hardware_case(3, "fixed")
+    machine = case.machine.model_copy(update={"memory": DramMemory(model=name, outstanding=5, line=64)})
+    run = cosimulate(case.graph, case.tensors, machine, tool)
+    assert run.difference is None
+    assert run.cycles == run.simulator_cycles > 0
+    assert not firing_differences(replace(case, machine=machine), run.evaluation)
     assert sum(map(len, run.evaluation.requests.values())) > 5
 
 

@@ -72,6 +72,10 @@ def drawn_requests(random: Random, table: DramTable, count: int) -> tuple[Any, A
 def compare(seed: int, count: int) -> None:
     random = Random(seed)
     table = drawn_table(random)
+    compare_requests(table, random, count)
+
+
+def compare_requests(table: DramTable, random: Random, count: int) -> None:
     address, arrival, write = drawn_requests(random, table, count)
     rule = MAPPINGS["RoBaRaCoCh"]
     places, unit = decode_addresses(rule(table), table, 1, address), address // table.transaction
@@ -81,11 +85,11 @@ def compare(seed: int, count: int) -> None:
     while (memory.ports["answered"] < memory.ports["issued"]).any():
         memory.advance(memory.cycle + random.randint(1, 4000))
     found = memory.requests(0)
-    assert np.array_equal(found["done"], done), (seed, table)
-    assert np.array_equal(found["accepted"], accepted), (seed, table)
+    assert np.array_equal(found["done"], done), table
+    assert np.array_equal(found["accepted"], accepted), table
     (channel,) = memory.model.channels()
     for name in ("hits", "misses", "conflicts", "forwarded", "absorbed"):
-        assert getattr(channel, name) == counts[name], (seed, table)
+        assert getattr(channel, name) == counts[name], table
 
 
 def base(name: str) -> DramTable:
@@ -115,6 +119,15 @@ def test_tables_for_which_the_model_lacks_a_rule_are_refused() -> None:
 @pytest.mark.parametrize("seed", range(20))
 def test_random_tables(seed: int) -> None:
     compare(seed, 300)
+
+
+@pytest.mark.parametrize("name", [table.name for table in BASES if table.refresh == "all-bank"])
+def test_a_refresh_of_all_banks_where_there_is_one(name: str) -> None:
+    """It closes the bank by PREab, and not by PRE, whose distances are others."""
+    table = base(name)
+    one_bank = replace(table, levels=tuple((level, 1) for level, _ in table.levels), refresh_period=2000)
+    distances = tuple(replace(d, cycles=9 * d.cycles) if d.first == ("PREab",) else d for d in one_bank.distances)
+    compare_requests(replace(one_bank, distances=distances), Random(name), 300)
 
 
 @pytest.mark.slow

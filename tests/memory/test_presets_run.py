@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import graph_fuzz
 import pytest
 from click.testing import CliRunner
 from doc_blocks import blocks
@@ -40,6 +42,13 @@ def test_both_simulators_agree(name: str) -> None:
 def test_every_kind_of_refresh(name: str) -> None:
     for table in preset(name).tables:
         assert run("--machine", name, "--set", f"memory.refresh={table.refresh}")["regions"][0]["cycles"] > 0
+
+
+@pytest.mark.slow
+def test_random_graphs_at_random_drams(draws: Callable[[int], range]) -> None:
+    """Presets and tables of one's own, with any refresh, queues and mapping, in every cycle and statistic."""
+    for seed in draws(200):
+        assert not graph_fuzz.check(seed, "small", dram=True).lines, f"seed {seed}"
 
 
 def test_a_slower_memory_takes_longer() -> None:

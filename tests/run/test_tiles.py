@@ -5,8 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
+import program_fuzz
 import pytest
 from scipy import sparse
+from tiled_programs import KINDS
 
 import fuseflow as ff
 from fuseflow.einsum.parse import parse
@@ -212,6 +214,13 @@ def test_a_region_without_an_index_for_tiles_says_so() -> None:
     with pytest.raises(ScheduleError, match="tiles of `i` in region `Y`: it is reduced") as caught:
         run(text, ff.Schedule.fuse("none").tile(i=4))
     assert caught.value.hint == "`Y` can be tiled over no index; other regions are named as `--tile REGION.i=4`"
+
+
+def test_random_programs_in_tiles() -> None:
+    """Some are sparse, some tiles do not divide, some have places, and all give what they give without tiles, to the last bit."""
+    tally = program_fuzz.run(5, examples=25, tile=True, smaller=False)
+    assert not tally.differing
+    assert all(tally.quotas[kind] > 0 for kind in KINDS)
 
 
 def test_all_coordinates_in_one_tile_are_a_run_without_tiles() -> None:

@@ -16,7 +16,7 @@ import single_floats
 from bitmaps import in_graph
 from engines import LIMITS, Found, differences, on_engine, on_reference
 from lane_written import random_lane_case
-from memories import at_memory, contradictions
+from memories import at_dram, at_memory, contradictions
 from random_graphs import Case, Size, describe, random_case, shrink
 
 from fuseflow.errors import SimulationError
@@ -47,12 +47,14 @@ def drawn(
     narrow: bool = False,
     single: bool = False,
     lanes: bool = False,
+    dram: bool = False,
 ) -> Case:
     """The case of a seed; of two one has a memory that takes time, and of these every second has reuse buffers, every fourth preloads,
     and another fourth places in a scratchpad.
     `bitmap`: with bitmap levels (`bitmaps`). `nm`: with n:m levels
     (`nm_levels`). `select`: with a `select`. `narrow`: with narrow element types (`narrows`). `single`: on a machine that computes in
-    32-bit floats (`single_floats`). `lanes`: instead of all that, a dense result that is written in lanes (`lane_written`)."""
+    32-bit floats (`single_floats`). `lanes`: instead of all that, a dense result that is written in lanes (`lane_written`). `dram`: each
+    at a DRAM of any preset or table."""
     if lanes:
         return random_lane_case(seed)
     case = random_case(seed, size, select)
@@ -60,7 +62,7 @@ def drawn(
     case = nm_levels.in_graph(case, seed) if nm else case
     case = narrows.in_graph(case, seed) if narrow else case
     case = single_floats.in_graph(case) if single else case
-    case = at_memory(case, seed) if seed % 2 else case
+    case = at_dram(case, seed) if dram else at_memory(case, seed) if seed % 2 else case
     case = preloads.in_graph(case, seed) if seed % 8 == 5 else case
     case = scratchpads.in_graph(case, seed) if seed % 8 == 1 else case
     return reuse_buffers.in_graph(case, seed) if seed % 4 == 3 else case
@@ -86,9 +88,10 @@ def check(
     narrow: bool = False,
     single: bool = False,
     lanes: bool = False,
+    dram: bool = False,
 ) -> Seen:
     try:
-        expected, lines = compare(drawn(seed, size, bitmap, nm, select, narrow, single, lanes), seed)
+        expected, lines = compare(drawn(seed, size, bitmap, nm, select, narrow, single, lanes, dram), seed)
     except Exception as error:  # the generator itself, or a traceback of a simulator
         return Seen(seed, 0, False, (f"{type(error).__name__}: {error}",))
     firings = sum(node.firings for node in expected.nodes) if isinstance(expected, Outcome) else 0
@@ -105,9 +108,10 @@ def outcomes(
     narrow: bool = False,
     single: bool = False,
     lanes: bool = False,
+    dram: bool = False,
 ) -> Iterator[Seen]:
     """In the order of the seeds."""
-    one = partial(check, size=size, bitmap=bitmap, nm=nm, select=select, narrow=narrow, single=single, lanes=lanes)
+    one = partial(check, size=size, bitmap=bitmap, nm=nm, select=select, narrow=narrow, single=single, lanes=lanes, dram=dram)
     if jobs == 1:
         yield from map(one, seeds)
         return
@@ -124,9 +128,10 @@ def smaller(
     narrow: bool = False,
     single: bool = False,
     lanes: bool = False,
+    dram: bool = False,
 ) -> str:
     """The case of a seed that differs, as a test to paste."""
-    return describe(shrink(drawn(seed, size, bitmap, nm, select, narrow, single, lanes), lambda case: differs(case, seed)))
+    return describe(shrink(drawn(seed, size, bitmap, nm, select, narrow, single, lanes, dram), lambda case: differs(case, seed)))
 
 
 def differs(case: Case, seed: int) -> bool:

@@ -16,7 +16,7 @@ import nm_levels
 import numpy as np
 import single_floats
 from bitmaps import in_graph
-from memories import at_memory, random_fixed_memory
+from memories import at_dram, at_memory, random_fixed_memory
 from random_graphs import Case, random_case
 from random_graphs.tiles import tiled
 
@@ -56,8 +56,8 @@ class Tally:
     primitives: Counter[str] = field(default_factory=Counter)
 
 
-MemoryKind = Literal["ideal", "fixed", "any"]
-"""Memories of random cases: one that answers at once, one that takes a fixed time, or one of both that take time."""
+MemoryKind = Literal["ideal", "fixed", "any", "dram"]
+"""Memories of random cases: one that answers at once, one that takes a fixed time, one of several that take time, or any DRAM."""
 
 
 def hardware_case(seed: int, memory: MemoryKind = "ideal", tiles: bool = False) -> Case:
@@ -73,6 +73,8 @@ def hardware_case(seed: int, memory: MemoryKind = "ideal", tiles: bool = False) 
     rng = random.Random(f"memory of {seed}")
     if memory == "ideal":
         return case
+    if memory == "dram":
+        return at_dram(case, seed)
     if memory == "any" and rng.random() < 0.6:
         return at_memory(case, seed)
     return replace(case, machine=machine.model_copy(update={"memory": random_fixed_memory(rng)}))

@@ -12,7 +12,7 @@ from math import prod
 import numpy as np
 import single_floats
 from hardware_cases import MemoryKind, hardware_machine
-from memories import at_memory, random_fixed_memory
+from memories import at_dram, at_memory, random_fixed_memory
 from random_graphs import Case
 
 from fuseflow.samml import nodes as n
@@ -40,6 +40,8 @@ def lane_case(seed: int, memory: MemoryKind = "ideal") -> Case:
     case = single_floats.in_graph(case) if seed % 2 else case
     if memory == "ideal":
         return case
+    if memory == "dram":
+        return at_dram(case, seed)
     if memory == "any" and rng.random() < 0.6:
         return at_memory(case, seed)
     return replace(case, machine=case.machine.model_copy(update={"memory": random_fixed_memory(rng)}))

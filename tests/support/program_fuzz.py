@@ -43,7 +43,6 @@ from fuseflow.tensors import DTYPES, Tensor
 from fuseflow.tensors.levels import NM
 
 INF = float("inf")
-TILED = "tiles"
 CHUNK = 100
 """Programs that are drawn from one seed."""
 SHRINKING = 25
@@ -219,8 +218,7 @@ def run(
                 check_surfaces(case, checked.schedule)
             if linalg:
                 check_written(case, checked.schedule)
-            if tile:
-                tally.quotas[TILED] += check_tiled(case, checked.schedule) and not failed
+            kinds = check_tiled(case, checked.schedule) if tile else ()
         except TooLarge:
             tally.too_large += not failed
         except FuseFlowError as error:
@@ -235,6 +233,7 @@ def run(
             if not failed:
                 count(tally, case, checked)
                 tally.quotas[SURFACES] += asked
+                tally.quotas.update(kinds)
 
     phases = (Phase.generate, Phase.shrink) if smaller else (Phase.generate,)
     quiet = settings(

@@ -4,59 +4,145 @@ from __future__ import annotations
 
 import random
 import zlib
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
-import scratchpads
-from program_levels import Difference
+from memories import any_dram, random_fixed_memory
+from program_levels import Difference, merged
+from pydantic import ValidationError
 from random_programs import Case
+from scratchpads import random_scratchpad
 
 import fuseflow as ff
-from fuseflow.errors import ScheduleError
+from fuseflow.errors import FuseFlowError, ScheduleError
+from fuseflow.lower.tiles import is_cut, tile_refusal
 from fuseflow.run.compiled import Compiled
 from fuseflow.run.result import Result
 from fuseflow.schedule import Schedule
 from fuseflow.sim import Machine, load_machine
 
+Compile: TypeAlias = Callable[[Schedule], Compiled]
+TILED = "tiles"
+KINDS = (
+    TILED,
+    "tiles that do not divide",
+    "tiles of several regions",
+    "a sparse operand in tiles",
+    "a sparse result in tiles",
+    "tiles and places",
+    "tiles at another memory",
+)
+"""What a program in tiles may have, and a long run counts."""
+
 
 def machine(rng: random.Random) -> Machine:
-    """A machine with a scratchpad in which everything finds room."""
-    return load_machine("rda").model_copy(update={"scratchpad": scratchpads.random_scratchpad(rng)})
+    """A machine with a scratchpad in which everything finds room. Half of them are `rda`, and the others are at any DRAM, or at a memory
+    of a fixed latency."""
+    changed: dict[str, Any] = {"scratchpad": random_scratchpad(rng)}
+    if rng.random() < 0.5:
+        changed["memory"] = random_fixed_memory(rng) if rng.random() < 0.3 else any_dram(rng)
+    plain = load_machine("rda").model_dump()
+    try:
+        return Machine.model_validate({**plain, **changed})
+    except ValidationError:  # clocks in no ratio of small whole numbers
+        return Machine.model_validate({**plain, "scratchpad": changed["scratchpad"]})
 
 
-def check_tiled(case: Case, schedule: Schedule) -> bool:
-    """Compare a program with the same in tiles and with places, where there are any. Return whether it has tiles. Raises
-    `Difference`."""
+def check_tiled(case: Case, schedule: Schedule) -> tuple[str, ...]:
+    """Compare a program with the same in tiles and with places, where there are any. One of three runs on both engines. Return what it has
+    of `KINDS`, nothing if it has no tiles. Raises `Difference`, also for an error, since the program compiles and runs without tiles."""
+    try:
+        return tuple(_checked(case, schedule))
+    except FuseFlowError as error:
+        raise Difference(f"tiles: fails: {error}") from error
+
+
+def _checked(case: Case, schedule: Schedule) -> Iterator[str]:
     rng = random.Random(zlib.crc32(f"tile {case!r}".encode()))
     at = machine(rng)
-    plain = ff.compile(case.program, tensors=case.tensors, schedule=schedule, machine=at)
-    tiled = in_tiles(case, plain, rng)
+
+    def compiled(schedule: Schedule) -> Compiled:
+        with merged(case):  # its lanes name the loops that are there then
+            return ff.compile(case.program, tensors=case.tensors, schedule=schedule, machine=at)
+
+    plain = compiled(schedule)
+    tiled = in_tiles(plain, compiled, rng)
     if tiled is plain:
-        return False
-    engine = rng.choice(("reference", "fast"))
-    compare(plain.run(check=False, engine=engine), tiled.run(check=False, engine=engine))
-    return any(region.tiles for region in tiled.regions)
+        return
+    engines: list[Literal["fast", "reference"]] = ["fast", "reference"]
+    rng.shuffle(engines)
+    result = tiled.run(check=False, engine=engines[0])
+    whole = plain.run(engine=engines[0])
+    if whole.check is None or not whole.check.passed:
+        raise Difference(f"tiles: without them, {whole.check}")
+    compare(whole, result)
+    if rng.random() < 0.3:
+        compare_cycles(result, tiled.run(check=False, engine=engines[1]))
+    yield from kinds(tiled)
 
 
-def in_tiles(case: Case, plain: Compiled, rng: random.Random) -> Compiled:
-    """The program with a tiled index in some of its regions, and some of its tensors in the scratchpad, as far as they can be."""
-    best = plain
-    trials = [(region.name, index) for region in plain.regions if region.einsums for index in region.fused.order]
-    rng.shuffle(trials)
-    tensors = {t.name for t in case.program.tensors} | {e.name for e in case.program.einsums}
-    changes = [Schedule().tile(**{f"{name}.{index}": rng.choice((2, 2, 3, 4))}) for name, index in trials[:4]]
-    changes += [Schedule().memory(name) for name in sorted(tensors) if rng.random() < 0.6]
+def kinds(compiled: Compiled) -> Iterator[str]:
+    """What a compiled program has of `KINDS`."""
+    regions = [region for region in compiled.regions if region.tiles]
+    if not regions:
+        return
+    parts = [region.graph.declared[name] for region in regions for name in region.graph.declared if is_cut(region, name)]
+    results = {name for region in regions for name in region.graph.outputs}
+    holds = {
+        TILED: True,
+        "tiles that do not divide": any(region.tiles[-1].size < region.tiles[0].size for region in regions),
+        "tiles of several regions": len(regions) > 1,
+        "a sparse operand in tiles": any(not part.format.all_dense for part in parts if part.name not in results),
+        "a sparse result in tiles": any(not part.format.all_dense for part in parts if part.name in results),
+        "tiles and places": any(tensor.scratchpad for region in regions for tensor in region.tiles[0].graph.tensors),
+        "tiles at another memory": compiled.machine.memory != load_machine("rda").memory,
+    }
+    yield from (kind for kind in KINDS if holds[kind])
+
+
+def in_tiles(plain: Compiled, compiled: Compile, rng: random.Random) -> Compiled:
+    """A compiled program with a tiled index in most regions that can have one, in tiles of any size, and some of its tensors in the
+    scratchpad, as far as they can be. One of ten indices is any one, which may be refused."""
+    changes = []
+    for region in plain.regions:
+        order = [index for index in region.fused.order if region.fused.sizes[index] > 2] if region.einsums else []
+        legal = [index for index in order if rng.random() < 0.1 or tile_refusal(region, index) is None]
+        if legal and rng.random() < 0.85:
+            index = rng.choice(legal)
+            sizes = range(2, region.fused.sizes[index])
+            changes.append(Schedule().tile(**{f"{region.name}.{index}": rng.choice(sizes[-1:] if rng.random() < 0.2 else sizes)}))
+    tensors = {t.name for t in plain.source.program.tensors} | {e.name for e in plain.source.program.einsums}
+    share = rng.choice((0.0, 0.3, 0.9))
+    changes += [Schedule().memory(name) for name in sorted(tensors) if rng.random() < share]
+    return _with_all(plain, compiled, changes)
+
+
+def _with_all(plain: Compiled, compiled: Compile, changes: Sequence[Schedule]) -> Compiled:
+    """The program with all changes, or with those of each half that can be if not all can."""
+    if not changes:
+        return plain
+    schedule = plain.schedule
     for change in changes:
-        try:
-            trial = ff.compile(case.program, tensors=case.tensors, schedule=added(best.schedule, change), machine=plain.machine)
-        except ScheduleError:
-            continue
-        best = trial
-    return best
+        schedule = added(schedule, change)
+    try:
+        return compiled(schedule)
+    except ScheduleError:
+        half = len(changes) // 2
+        return _with_all(_with_all(plain, compiled, changes[:half]), compiled, changes[half:]) if half else plain
 
 
 def added(schedule: Schedule, change: Schedule) -> Schedule:
     return replace(schedule, tiles=schedule.tiles + change.tiles, memories=schedule.memories + change.memories)
+
+
+def compare_cycles(found: Result, other: Result) -> None:
+    """Compare the runs of both engines: values, cycles and statistics."""
+    compare(found, other)
+    for region, twin in zip(found.regions, other.regions, strict=True):
+        if (region.cycles, region.simulation.memory) != (twin.cycles, twin.simulation.memory):
+            raise Difference(f"tiles: region `{region.name}` takes {region.cycles} cycles, on the other engine {twin.cycles}")
 
 
 def compare(plain: Result, tiled: Result) -> None:

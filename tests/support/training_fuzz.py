@@ -14,10 +14,14 @@ import warnings
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any, Literal, TypeAlias
 
+import numpy as np
 import torch
 import torch.nn.functional as F
+from tiled_programs import in_tiles
+from tiled_programs import machine as scratchpad_machine
 from torch import Tensor, nn
 
 import fuseflow as ff
@@ -28,6 +32,8 @@ from fuseflow.einsum.verify import extents
 from fuseflow.errors import FuseFlowError
 from fuseflow.frontend.model_spec import TrainingRequest
 from fuseflow.frontend.sources import load_model
+from fuseflow.run.compiled import Compiled
+from fuseflow.run.training.training_run import TrainingRun
 from fuseflow.schedule import form_regions
 from fuseflow.sim import load_machine
 from fuseflow.sparsity.spec import parse_sparsify
@@ -340,30 +346,35 @@ def _pieces(choose: random.Random, program: Program) -> ff.Schedule:
     return schedule.fuse(*names)
 
 
-def outcome(draw: Draw) -> tuple[Outcome, str]:
-    """Return what becomes of a training step, and why it is not right."""
+def outcome(draw: Draw, tile: bool = False) -> tuple[Outcome, str]:
+    """Return what becomes of a training step, and why it is not right. With `tile`, "tiles" if it is right, and ran with regions in tiles
+    too."""
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            return _checked(draw)
+            return _checked(draw, tile)
     except FuseFlowError as error:
         return "refused", error.message
     except Exception:
         return "crash", traceback.format_exc()
 
 
-def _checked(draw: Draw) -> tuple[Outcome, str]:
+def _checked(draw: Draw, tile: bool) -> tuple[Outcome, str]:
     sparsity = None if draw.sparsity is None else parse_sparsify(f"*.weight={draw.sparsity}")
     request = TrainingRequest(draw.loss, draw.optimizer, draw.target, gradients=True)
     source = load_model(draw.model, (draw.x,), {"training": request, "sparsity": sparsity})
     source = replace(source, arranged=draw.seed % ARRANGED != 0)
-    step = compile_source(source, draw_schedule(draw, source.program), load_machine("rda"))
+    rng = random.Random(f"tiles of {draw.seed}")
+    at = scratchpad_machine(rng) if tile else load_machine("rda")
+    step = compile_source(source, draw_schedule(draw, source.program), at)
     assert step.source.step is not None
-    batches = [{"input": x} for x in (draw.x, *draw.batches)]
-    torch.manual_seed(draw.seed)
-    run = step.run(steps=len(batches), batches=batches, gradients=True, jobs=1)
+    run = _run(draw, step)
     if run.check is None or not run.check.passed:
         return "wrong", str(run.check)
+    if tile:
+        tiled = in_tiles(step, lambda schedule: compile_source(source, schedule, at), rng)
+        difference = _first_difference(run, _run(draw, tiled))
+        return ("wrong", difference) if difference else ("right", "tiles" * any(region.tiles for region in tiled.regions))
     drops = any(isinstance(module, nn.Dropout) for module in draw.model.modules()) and draw.model.training
     if draw.seed % SAMPLED == 0 and not drops and draw.sparsity is None:
         gradients = {step.source.step.original(key): value for key, value in run.gradients[0].items()}
@@ -371,6 +382,24 @@ def _checked(draw: Draw) -> tuple[Outcome, str]:
         if found > LARGEST_SLOPE_ERROR:
             return "wrong", f"the slope of the loss in a random direction is off by {found:.3g}"
     return "right", ""
+
+
+def _run(draw: Draw, step: Compiled) -> TrainingRun:
+    batches = [{"input": x} for x in (draw.x, *draw.batches)]
+    torch.manual_seed(draw.seed)
+    return step.run(steps=len(batches), batches=batches, gradients=True, jobs=1)
+
+
+def _first_difference(run: TrainingRun, tiled: TrainingRun) -> str:
+    """Return what a run in tiles has otherwise, to the last bit; nothing if it has all that the run without tiles has."""
+    if run.losses != tiled.losses:
+        return f"losses {tiled.losses} in tiles, not {run.losses}"
+    pairs = [(run.state, tiled.state), *zip(run.gradients, tiled.gradients, strict=True)]
+    for plain, found in pairs:
+        for name, tensor in plain.items():
+            if not np.array_equal(np.asarray(tensor.to_dense()), np.asarray(found[name].to_dense()), equal_nan=True):
+                return f"`{name}` is {found[name].to_dense().tolist()} in tiles, not {tensor.to_dense().tolist()}"
+    return ""
 
 
 def _slope_error(draw: Draw, gradients: dict[str, Any]) -> float:
@@ -397,17 +426,18 @@ def _slope_error(draw: Draw, gradients: dict[str, Any]) -> float:
     return abs(slope - total) / max(size, 1e-6)
 
 
-def outcomes(seeds: Sequence[int], jobs: int = 1) -> Iterator[tuple[int, Outcome, str]]:
+def outcomes(seeds: Sequence[int], jobs: int = 1, tile: bool = False) -> Iterator[tuple[int, Outcome, str]]:
     """Return what becomes of the training steps of some seeds, in order: the seed, the outcome and its reason."""
+    one = partial(_of_seed, tile=tile)
     if jobs == 1:
-        yield from map(_of_seed, seeds)
+        yield from map(one, seeds)
         return
     with multiprocessing.get_context("spawn").Pool(jobs) as pool:
-        yield from pool.imap(_of_seed, seeds)
+        yield from pool.imap(one, seeds)
 
 
-def _of_seed(seed: int) -> tuple[int, Outcome, str]:
-    return seed, *outcome(draw_step(seed))
+def _of_seed(seed: int, tile: bool) -> tuple[int, Outcome, str]:
+    return seed, *outcome(draw_step(seed), tile)
 
 
 @dataclass
@@ -417,13 +447,16 @@ class Tally:
     outcomes: Counter[Outcome] = field(default_factory=Counter)
     refusals: Counter[str] = field(default_factory=Counter)
     faults: list[str] = field(default_factory=list)
+    tiled: int = 0
 
     @property
     def summary(self) -> str:
-        return ", ".join(f"{count} {kind}" for kind, count in self.outcomes.most_common())
+        counts = ", ".join(f"{count} {kind}" for kind, count in self.outcomes.most_common())
+        return counts + f", {self.tiled} in tiles, too" * (self.tiled > 0)
 
     def add(self, seed: int, kind: Outcome, reason: str) -> None:
         self.outcomes[kind] += 1
+        self.tiled += (kind, reason) == ("right", "tiles")
         if kind == "refused":
             self.refusals[reason.partition("\n")[0]] += 1
         elif kind != "right":

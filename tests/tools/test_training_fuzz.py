@@ -16,6 +16,11 @@ def test_a_training_step_is_right(seed: int) -> None:
     assert outcome(draw_step(seed))[0] == "right"
 
 
+@pytest.mark.parametrize("seed", [1, 3])
+def test_a_training_step_in_tiles_is_the_same_to_the_last_bit(seed: int) -> None:
+    assert outcome(draw_step(seed), tile=True) == ("right", "tiles")
+
+
 @pytest.mark.slow
 def test_training_steps_are_right() -> None:
     total = training_fuzz.Tally()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from functools import reduce
 from typing import Any
 
 import torch
@@ -96,6 +97,36 @@ def _im2col(x: Tensor, kernel: Sequence[int], dilation: Sequence[int], padding: 
     ]
     columns = torch.stack(windows, 2)  # batch, channel, place in the window, row, column
     return columns.reshape(x.shape[0], x.shape[1] * len(windows), counts[0] * counts[1])
+
+
+def _col2im(
+    x: Tensor, size: Sequence[int], kernel: Sequence[int], dilation: Sequence[int], padding: Sequence[int], stride: Sequence[int]
+) -> Tensor:
+    """Return the pictures of which `_im2col` makes columns, each pixel the sum of its copies in all windows."""
+    if x.dim() == 2:
+        return _col2im(x.unsqueeze(0), size, kernel, dilation, padding, stride).squeeze(0)
+    spans = [size[n] + 2 * padding[n] for n in range(2)]
+    counts = [(spans[n] - dilation[n] * (kernel[n] - 1) - 1) // stride[n] + 1 for n in range(2)]
+    x = x.reshape(x.shape[0], x.shape[1] // (kernel[0] * kernel[1]), *kernel, *counts)
+    if all(stride[n] == kernel[n] and dilation[n] == 1 and stride[n] * counts[n] == spans[n] for n in range(2)):
+        total = x.permute(0, 1, 4, 2, 5, 3).reshape(*x.shape[:2], *spans)  # the windows lie side by side
+    else:
+        x = spread(spread(x, 4, stride[0]), 5, stride[1])
+        total = reduce(
+            torch.add,
+            [
+                _placed(x[:, :, r, s], (r * dilation[0], s * dilation[1]), spans)
+                for r in range(kernel[0])
+                for s in range(kernel[1])
+            ],
+        )
+    return pad(total, [-padding[1], -padding[1], -padding[0], -padding[0]]) if any(padding) else total
+
+
+def _placed(x: Tensor, first: Sequence[int], spans: Sequence[int]) -> Tensor:
+    """Return pictures of size `spans` that have x from the pixel `first` on, and zeros around."""
+    behind = [spans[n] - first[n] - x.shape[2 + n] for n in range(2)]
+    return pad(x, [first[1], behind[1], first[0], behind[0]])
 
 
 def steps(start: int, step: int, count: int) -> slice:
@@ -268,6 +299,7 @@ SLIDING_REPLACEMENTS: dict[object, Callable[..., Any]] = {
     aten.unbind.int: lambda x, dim=0: [select(x, dim, n) for n in range(x.shape[dim])],
     aten.unfold.default: _unfold,
     aten.im2col.default: _im2col,
+    aten.col2im.default: _col2im,
     aten.glu.default: _glu,
     aten.repeat.default: _repeat,
     aten.tile.default: _repeat,
