@@ -148,6 +148,10 @@ class MachineError(FuseFlowError, code="machine"):
     """A machine description is unknown or invalid."""
 
 
+class ArrayError(FuseFlowError, code="array"):
+    """An array of tiles is wrong, or a graph does not fit it."""
+
+
 class HardwareError(FuseFlowError, code="hardware"):
     """A graph has no circuit, or the tools that a circuit needs are missing."""
 

@@ -18,6 +18,7 @@ COMMANDS = {
     "cosimulate": "circuits.cosimulate_command",
     "area": "circuits.area",
     "estimate": "estimate.estimate",
+    "place": "place.place",
     "schedule": "schedule.schedule",
     "sweep": "sweep.sweep",
     "sparsify": "pruning.sparsify",

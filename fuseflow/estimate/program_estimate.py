@@ -7,6 +7,8 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
+from fuseflow.array.capacity import TileUse, tile_use
+from fuseflow.array.settings import ArraySettings
 from fuseflow.energy import EventEnergies, ProgramEnergy, dram_name, load_event_energies
 from fuseflow.energy.counts import DramEvents, EnergyCounts, NodeEvents, energy_counts, with_preloads
 from fuseflow.energy.energy import PARTS
@@ -48,6 +50,11 @@ class RegionEstimate:
     def resources(self) -> Resources:
         """The resources that the graph of the region takes on the machine."""
         return graph_resources(self.counts.graph, self.machine, held_entries(self.counts))
+
+    def tiles_on(self, array: ArraySettings) -> TileUse:
+        """Return the tiles that the graph of the region takes on an array. Raises `ArrayError` for a primitive without a row in the
+        footprint."""
+        return tile_use(self.counts.graph, array, self.machine, held_entries(self.counts))
 
     @property
     def energy_counts(self) -> EnergyCounts:

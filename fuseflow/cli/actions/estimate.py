@@ -8,7 +8,8 @@ from typing import Any
 import click
 from click.core import ParameterSource
 
-from fuseflow.cli.common import JsonFile, print_notices, print_pieces
+from fuseflow.array.settings import ArraySettings
+from fuseflow.cli.common import JsonFile, print_lines, print_notices, print_pieces
 from fuseflow.cli.progress import following
 from fuseflow.cli.request import ProgramRequest
 from fuseflow.cli.run_options import EnergyRequest, Target, print_energy
@@ -19,6 +20,7 @@ from fuseflow.estimate.program import Estimator
 from fuseflow.estimate.program_estimate import ProgramEstimate
 from fuseflow.filesystem import read_json
 from fuseflow.machine.machine import Machine
+from fuseflow.report.array_tables import assumed_lines, tile_table
 from fuseflow.report.estimate_tables import comparison_table, estimate_table, exact_line, flops_table, traffic_table
 from fuseflow.report.resource_tables import resource_table
 from fuseflow.report.tables import live_line
@@ -26,8 +28,8 @@ from fuseflow.run.artifact_reader import load_saved, load_schedule
 from fuseflow.schedule import Schedule
 
 DIRECTORY_OPTIONS = (
-    "model", "tensors", "name", "settings", "stats", "statistics_only", "by", "resources", "energy", "energy_file", "against", "json_file",
-    "print_schedule", "quiet", "debug",
+    "model", "tensors", "name", "settings", "stats", "statistics_only", "by", "resources", "array_file", "energy", "energy_file", "against",
+    "json_file", "print_schedule", "quiet", "debug",
 )  # fmt: skip
 """The parameters that an estimate of a directory of artifacts takes. Other parameters of the command are for models."""
 
@@ -50,6 +52,7 @@ def estimate(
     statistics_only: bool,
     by: tuple[str, ...],
     resources: bool,
+    array: ArraySettings | None,
     energy: EnergyRequest,
     against: Path | None,
     json_file: JsonFile,
@@ -77,9 +80,12 @@ def estimate(
         print_notices(out, estimated.notices)
     tables = [(flops_table if kind == "operator" else traffic_table)(estimated) for kind in by]
     tables += [resource_table((region.name, region.resources) for region in estimated.regions)] if resources else []
+    if array is not None:
+        tables.append(tile_table(array, ((region.name, region.tiles_on(array)) for region in estimated.regions)))
     tables += [] if compared is None else [compared]
     for table in tables:
         print_pieces(out, ["", table])
+    print_lines(out, () if array is None else assumed_lines(array))
     if spent is not None:
         print_energy(out, spent)
 

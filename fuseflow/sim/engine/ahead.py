@@ -16,6 +16,7 @@ from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import get_context
 from typing import Any
 
+from fuseflow.annealing import try_moves
 from fuseflow.float32.operator_precision import ARITHMETICS
 from fuseflow.memory.comal_fixed import advance_comal
 from fuseflow.memory.dram_kernels import dram_kernels
@@ -69,6 +70,7 @@ def all_kernels() -> dict[str, tuple[Function, Signature]]:
     advances = [advance_comal, advance_fixed, send_to_channels, receive_answers]
     advances += [kernel for kernels_of_table in dram for kernel in (kernels_of_table.advance, kernels_of_table.run)]
     pairs += [(sweep_in_threads, SWEEP_TOGETHER), (issue, ISSUE), *((advance, ADVANCE) for advance in advances)]
+    pairs.append((try_moves, KERNEL))
     return {f"{function.__module__}.{function.__qualname__}": (function, signature) for function, signature in pairs}
 
 

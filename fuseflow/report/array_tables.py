@@ -1,0 +1,80 @@
+"""Tables of regions on an array of tiles: the tiles that they take, how long their links are, and what loading them takes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+
+from rich.markup import escape
+from rich.table import Table
+
+from fuseflow.array.capacity import TileUse
+from fuseflow.array.placed_region import PlacedRegion
+from fuseflow.array.settings import ArraySettings
+from fuseflow.report.tables import add_footer, plain_table
+
+ASSUMED = "*"
+"""The mark behind a number that follows from one without a source."""
+_SHAPE, _TILES = ("grid", "tiles", "ports"), ("footprint", "memory", "fifo_depth")
+
+
+def tile_table(array: ArraySettings, regions: Iterable[tuple[str, TileUse]]) -> Table:
+    """Return a table with the tiles of each kind that each region takes, those that are missing, and those that the array has."""
+    table = plain_table("region", *array.kinds, "missing", numbers_from=1, footer=True)
+    for name, use in regions:
+        most = "≤ " if use.bound else ""
+        counts = (f"{most if kind == array.memory.kind else ''}{use.needed[kind]:,}" for kind in array.kinds)
+        missing = ", ".join(f"{count:,} {kind}" for kind, count in use.missing.items())
+        table.add_row(escape(name), *_marked(array, _TILES, counts), missing)
+    add_footer(table, escape(array.name), *_available(array), "")
+    return table
+
+
+def place_table(array: ArraySettings, regions: Iterable[tuple[str, PlacedRegion]]) -> Table:
+    """Return a table with a row for each placed region. The last row has what the array has."""
+    bounds = ("wires", "shortest\nbound", "gap\n%", "longest\nhops", "mean\nhops")
+    columns = (*array.kinds, *bounds, "tracks", "clock\nMHz", "clock without\nregisters", "loading\ncycles")
+    table = plain_table("region", "cells", *columns, numbers_from=1, footer=True)
+    for name, placed in regions:
+        counts = (len(placed.netlist.cells), *placed.tiles.values())
+        clocks = (_megahertz(placed.tile_delay), _megahertz(placed.path_delay))
+        table.add_row(
+            escape(name),
+            *_marked(array, _TILES, (f"{count:,}" for count in counts)),
+            *_marked(array, (*_SHAPE, *_TILES), _length_cells(placed)),
+            *_marked(array, (*_SHAPE, *_TILES), (f"{placed.routing.tracks}",)),
+            *_marked(array, ("delays_ps",), clocks),
+            *_marked(array, ("load",), (f"{placed.loading_cycles:,}",)),
+        )
+    empty = ("",) * len(bounds)
+    tracks = _marked(array, ("tracks",), (f"{array.tracks}",))
+    add_footer(table, escape(array.name), "", *_available(array), *empty, *tracks, "", "", "")
+    return table
+
+
+def assumed_lines(array: ArraySettings) -> Iterator[str]:
+    """Yield a line about numbers of an array that have no source, if there are any."""
+    if array.assumed:
+        yield f"{ASSUMED}: from numbers that array `{array.name}` assumes: {', '.join(array.assumed)}"
+
+
+def _length_cells(placed: PlacedRegion) -> Sequence[str]:
+    """Return the cells from `wires` to the mean hops. Without a bound its cell and the gap are empty."""
+    length, bound, longest = placed.placement.wirelength, placed.bound, placed.longest
+    gap = "" if not bound else f"{100 * (length - bound) / bound:.0f}"
+    shortest = "" if bound is None else f"{bound:,}"
+    return (f"{length:,}", shortest, gap, f"{0 if longest is None else longest.hops}", f"{placed.mean_hops:.1f}")
+
+
+def _available(array: ArraySettings) -> Sequence[str]:
+    return _marked(array, _SHAPE, (f"{array.available[kind]:,}" for kind in array.kinds))
+
+
+def _marked(array: ArraySettings, keys: Iterable[str], cells: Iterable[str]) -> Sequence[str]:
+    """Return cells with the mark of what is assumed, if that is so of one of the keys of an array file."""
+    assumed = {name.partition(".")[0] for name in array.assumed}
+    mark = "" if assumed.isdisjoint(keys) else ASSUMED
+    return [f"{cell}{mark}" if cell else "" for cell in cells]
+
+
+def _megahertz(picoseconds: int | None) -> str:
+    return f"{1_000_000 / picoseconds:,.0f}" if picoseconds else ""

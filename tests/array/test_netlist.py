@@ -1,0 +1,95 @@
+"""Netlists of graphs, against recorded ones and against the sizes that another program counted."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import pytest
+from arrays import recorded_graph, recorded_netlists, with_footprint
+
+from fuseflow.array.grid import Grid
+from fuseflow.array.netlist import Cell, Net, Netlist, netlist_of
+from fuseflow.array.placement import Placement
+from fuseflow.array.settings import load_array
+from fuseflow.errors import ArrayError
+from fuseflow.sim import load_machine
+
+ONYX = load_array("onyx")
+SIZES = [
+    ("sae", 1, "simple", 42, 45),
+    ("attention", 1, "simple", 55, 57),
+    ("gcn", 1, "simple", 70, 83),
+    ("gcn", 1, "onyx", 101, 118),
+    ("graphsage", 1, "simple", 123, 154),
+    ("decoder-3", 1, "onyx", 147, 168),
+    ("gcn", 2, "simple", 136, 166),
+    ("attention", 2, "onyx", 137, 148),
+]
+"""Regions, lanes and footprints with the cells and nets of their netlists."""
+
+
+@pytest.mark.parametrize(("region", "lanes", "footprint", "cells", "nets"), SIZES)
+def test_sizes(region: str, lanes: int, footprint: str, cells: int, nets: int) -> None:
+    netlist = netlist_of(recorded_graph(region, lanes), with_footprint(ONYX, footprint))
+    assert (len(netlist.cells), len(netlist.nets)) == (cells, nets)
+
+
+def test_the_netlist_of_a_region_is_the_recorded_one() -> None:
+    recorded = next(r for r in recorded_netlists() if r.name == "onyx_gcn_full_full").netlist
+    netlist = netlist_of(recorded_graph("gcn", 1), with_footprint(ONYX, "simple"))
+    assert set(netlist.cells) == set(recorded.cells)
+    assert _nets(netlist) == _nets(recorded)
+
+
+def test_every_stream_that_is_read_is_a_net_once() -> None:
+    graph = recorded_graph("decoder-3", 2)
+    streams = Counter((net.stream, edge) for net in netlist_of(graph, ONYX).nets for edge in net.readers)
+    assert set(streams.values()) == {1}
+    read = {(port, edge) for port, edges in graph.readers().items() for edge in edges if graph.by_name[port.node].op != "root"}
+    assert streams.keys() == read
+
+
+def test_shared_ports_have_as_many_streams_as_they_may() -> None:
+    shared = ONYX.model_copy(update={"ports": ONYX.ports.model_copy(update={"share": 3})})
+    netlist = netlist_of(recorded_graph("gcn", 1), shared)
+    ports = [k for k, cell in enumerate(netlist.cells) if cell.kind == "IO"]
+    assert len(ports) == 6
+    inner = [net for net in netlist.nets if net.stream is None]
+    assert sum(len(net.sinks) if net.source in ports else net.sinks[0] in ports for net in inner) == 18
+
+
+def test_what_a_fifo_holds_beyond_its_tile_has_tiles_beside_its_node() -> None:
+    graph = recorded_graph("sae", 1)
+    reader = next(edges for port, edges in graph.readers().items() if graph.by_name[port.node].op != "root")[0]
+    netlist = netlist_of(graph.with_depths({reader: 2000}), ONYX, load_machine("ideal"))
+    assert [cell.kind for cell in netlist.cells if cell.name.startswith(f"{reader.node}@bytes")] == ["MEM", "MEM"]
+
+
+@pytest.mark.parametrize("recorded", recorded_netlists(), ids=lambda recorded: recorded.name)
+def test_a_recorded_placement_has_the_length_that_was_recorded(recorded) -> None:
+    recorded.netlist.verify()
+    placement = Placement(recorded.netlist, recorded.sites)
+    placement.verify(Grid.of(recorded.array))
+    assert placement.wirelength == recorded.wirelength
+
+
+def test_wrong_placements_and_netlists_are_refused() -> None:
+    recorded = recorded_netlists()[0]
+    grid, sites = Grid.of(recorded.array), recorded.sites
+    for wrong, said in (
+        (sites[:-1], "of 16 cells"),
+        ((sites[1], *sites[1:]), "needs a tile MEM, and there is a tile IO"),
+        ((sites[2], *sites[1:]), "both lie at"),
+        (((99, 99), *sites[1:]), "there is no tile"),
+    ):
+        with pytest.raises(ArrayError, match=said):
+            Placement(recorded.netlist, wrong).verify(grid)
+    cells = (Cell("a", "PE"), Cell("b", "PE"))
+    for nets in ((Net(0, ()),), (Net(0, (2,)),)):
+        with pytest.raises(ArrayError):
+            Netlist(cells, nets).verify()
+
+
+def _nets(netlist: Netlist) -> Counter[tuple[str, tuple[str, ...]]]:
+    names = [cell.name for cell in netlist.cells]
+    return Counter((names[net.source], tuple(sorted(names[sink] for sink in net.sinks))) for net in netlist.nets)
