@@ -4,22 +4,24 @@
     python evaluation/estimate_runs.py --store rows.jsonl --table [--data-dir DIR]
     python evaluation/estimate_runs.py --held-out [--table] [--data-dir DIR]
     python evaluation/estimate_runs.py --memories [--table] [--data-dir DIR]
+    python evaluation/estimate_runs.py --per-bank [--table] [--data-dir DIR]
 
 A row is one run: its point, the cycles of its regions, and what the estimate expected of them on the day when it was run. `--table` makes
 the estimate of every point again, so that both stand beside the run. It exits with 1 if an estimate of now is above a bar. A study that
 is ended goes on behind its last row. `--held-out` takes other data, sizes and numbers of lanes: points that no constant of the estimate was
 chosen on. `--memories` takes five memories, with bars of their own: every second run is held out, so that each program and each memory
-is in both halves.
+is in both halves. `--per-bank` takes the same programs on memories that refresh one bank at a time, which no constant was chosen on.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from itertools import product
 from pathlib import Path
 from statistics import median
+from types import MappingProxyType
 from typing import Any
 
 import click
@@ -33,7 +35,9 @@ ROWS = Path(__file__).resolve().parent / "rows" / "estimate_runs.jsonl"
 HELD_OUT = ROWS.with_name("estimate_runs_held_out.jsonl")
 MACHINE = "rda"
 MEMORY_ROWS = ROWS.with_name("estimate_runs_memories.jsonl")
+PER_BANK_ROWS = ROWS.with_name("estimate_runs_per_bank.jsonl")
 MEMORIES = ("hbm2", "hbm3-6400", "ddr5-4800", "ddr4-3200", "gddr6-14000")
+PER_BANK = ("hbm4-8000", "hbm3-6400", "hbm2-2400-perbank", "lpddr5-6400")
 BARS = {"median": 5.0, "worst": 20.0}
 """Percent that the cycles may be off, over all points."""
 MEMORY_BARS = {"median": 8.0, "worst": 25.0}
@@ -148,7 +152,7 @@ def held_out_points() -> Iterator[Point]:
         yield replace(dealt("gpt", "bigbird:block=8,length=96,features=36", fused, lanes), options={"decoders": 1, "heads": 2})
 
 
-def memory_points() -> Iterator[Point]:
+def memory_points(memories: Sequence[str] = MEMORIES, settings: Mapping[str, str] = MappingProxyType({})) -> Iterator[Point]:
     """Sixteen programs at each memory. The memories of a program follow each other, and are odd in number."""
     decoder, attention = {"decoders": 1, "heads": 3}, {"part": "attention", "heads": 3}
     programs = [
@@ -164,8 +168,13 @@ def memory_points() -> Iterator[Point]:
         Point("gpt", DECODER, "full", 4, ("j=4",), options=attention),
         Point("gpt", DECODER, "unfused", 16, ("j=16",), options=attention),
     ]
-    for program, memory in product(programs, MEMORIES):
-        yield replace(program, settings={"memory": memory})
+    for program, memory in product(programs, memories):
+        yield replace(program, settings={"memory": memory, **settings})
+
+
+def per_bank_points() -> Iterator[Point]:
+    """The same programs at memories that refresh one bank at a time."""
+    return memory_points(PER_BANK, {"memory.refresh": "per-bank"})
 
 
 def decoders() -> Iterator[Point]:
@@ -271,6 +280,16 @@ def memory_table(compared: list[Comparison]) -> str:
     return "\n".join(lines) + "\n"
 
 
+def per_bank_table(compared: list[Comparison]) -> str:
+    """Markdown: the errors for each memory that refreshes one bank at a time, and for all."""
+    lines = ["| memory | runs | median | worst |", "|---|---:|---:|---:|"]
+    for memory in (*PER_BANK, "all"):
+        own = [each for each in compared if memory in ("all", each.point.settings["memory"])]
+        errors = figures(own, "now")
+        lines.append(f"| {memory} | {len(own)} | {errors['median']:.1f} % | {errors['worst']:.1f} % |")
+    return "\n".join(lines) + "\n"
+
+
 def above(compared: list[Comparison], bars: dict[str, float]) -> list[str]:
     """What is above a bar."""
     errors = figures(compared, "now")
@@ -294,6 +313,7 @@ def misses(compared: list[Comparison]) -> list[str]:
 @AGAIN
 @click.option("--held-out", is_flag=True, help="Points that no constant was chosen on.")
 @click.option("--memories", is_flag=True, help="Points on five memories, of which every second one is held out.")
+@click.option("--per-bank", is_flag=True, help="Points on memories that refresh one bank at a time.")
 @TABLE
 def main(
     store: Path | None,
@@ -302,9 +322,12 @@ def main(
     again: bool,
     held_out: bool,
     memories: bool,
+    per_bank: bool,
     only_table: bool,
 ) -> None:
     usual, of = (HELD_OUT, held_out_points) if held_out else (MEMORY_ROWS, memory_points) if memories else (ROWS, points)
+    if per_bank:
+        usual, of = PER_BANK_ROWS, per_bank_points
     store = store or usual
     rows = load(store, Row)
     if not only_table:
@@ -317,8 +340,10 @@ def main(
     compared = comparisons([row for key, row in rows.items() if like(key, only)], data_dir)
     if memories:
         click.echo(memory_table(compared))
+    if per_bank:
+        click.echo(per_bank_table(compared))
     click.echo(table(compared), nl=False)
-    missed = above(compared, MEMORY_BARS) if memories else misses(compared)
+    missed = above(compared, MEMORY_BARS) if memories or per_bank else misses(compared)
     for miss in missed:
         click.echo(miss, err=True)
     raise SystemExit(1 if missed else 0)

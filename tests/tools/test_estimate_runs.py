@@ -23,6 +23,14 @@ def test_points_that_are_held_out_have_rows_and_are_others():
     assert not held_out & load(study.ROWS, study.Row).keys()
 
 
+def test_every_program_has_a_row_at_each_memory_that_refreshes_one_bank_at_a_time():
+    points = {point.key: point for point in study.per_bank_points()}
+    assert points.keys() == load(study.PER_BANK_ROWS, study.Row).keys() and len(points) == 64
+    assert all(point.settings["memory.refresh"] == "per-bank" for point in points.values())
+    compared = [study.Comparison(point, 100, 90.0, 96.0) for point in points.values()]
+    assert study.per_bank_table(compared).splitlines()[-1] == "| all | 64 | 4.0 % | 4.0 % |"
+
+
 def test_a_run_and_its_estimate():
     point = study.Point("gcn", "random:nodes=12,features=6,classes=3", "partial", 2, ("layer1.i=2",))
     row = study.run(point, None)
