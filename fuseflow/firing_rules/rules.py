@@ -165,7 +165,8 @@ class Module:
     """The rules of a node with its inputs, outputs, registers, memories and arrays. Arrays are read only, and are outside the
     circuit. `interval` is the cycles from one firing on a value to the next, and `intervals` has the intervals of processes that
     differ. `links` join processes of the node. `ports` at a memory that takes time are named by the kind of array. `helpers` are
-    processes that make requests for another process; their firings do not count. A level of a stop has `level_bits` bits."""
+    processes that make requests for another process; their firings do not count. `busy` is None, or says that the node fires again after
+    `D`, and is an output of the circuit then. A level of a stop has `level_bits` bits."""
 
     head: ClassVar[type[Head]] = Head
     level_bits: ClassVar[int] = LEVEL_BITS
@@ -182,6 +183,7 @@ class Module:
         self.links: list[Link] = []
         self.ports: dict[str, Port] = {}
         self.helpers: set[str] = set()
+        self.busy: Expr | None = None
         self.rules: list[Rule] = []
 
     def input(self, name: str, width: int) -> Head:

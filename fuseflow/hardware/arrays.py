@@ -9,21 +9,24 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from math import prod
+from types import MappingProxyType
 from typing import Any, get_args
 
 import numpy as np
 
 from fuseflow.hardware.arithmetic import tile_word
-from fuseflow.hardware.circuit import Circuit, Unit
+from fuseflow.hardware.circuit import Circuit, Unit, port_memory
 from fuseflow.hardware.primitives.memory_ports import LINES
 from fuseflow.memory.layout import ArrayKind, ArrayName, array_elements, tensor_arrays
-from fuseflow.memory.settings import TimedMemory
+from fuseflow.memory.memory_interface import MOVED
 from fuseflow.samml import nodes as n
 from fuseflow.samml.auxiliary_tensors import auxiliary_tensors
 from fuseflow.tensors import Tensor
 from fuseflow.tensors.levels.base import Ints, Listed, bytes_of
 
 Words = list[int]
+TRANSFERS: Mapping[str, ArrayName] = MappingProxyType({transfer: name for name, transfer in MOVED.items()})
+"""The name of the lines that are moved in each way."""
 
 
 def circuit_arrays(circuit: Circuit, tensors: Mapping[str, Tensor]) -> dict[tuple[str, str], Words]:
@@ -33,6 +36,9 @@ def circuit_arrays(circuit: Circuit, tensors: Mapping[str, Tensor]) -> dict[tupl
     read: dict[tuple[str, int, str], Words] = {}
     for unit in circuit.units:
         for name in unit.module.arrays:
+            if isinstance(unit.node, n.Root):
+                words[unit.node.name, name] = [_moved_lines(circuit, name.removesuffix(LINES), tensors)]
+                continue
             place = getattr(unit.node, "tensor", ""), getattr(unit.node, "level", -1), name
             if place not in read:
                 read[place] = _words(circuit, unit, name, tensors)
@@ -57,12 +63,24 @@ def _lines(circuit: Circuit, unit: Unit, kind: str, tensors: Mapping[str, Tensor
     """Return the number of lines of the memory that an array of a kind fills."""
     array = array_of(unit, kind)
     bits = dict(tensor_arrays(circuit.graph.declared[array[0]]))[array]
-    assert isinstance(circuit.machine.memory, TimedMemory)
-    return -(-bytes_of(array_elements(tensors[array[0]], array), bits) // circuit.machine.memory.line)
+    memory = port_memory(unit.node, circuit.graph, circuit.machine)
+    assert memory is not None
+    return -(-bytes_of(array_elements(tensors[array[0]], array), bits) // memory.line)
+
+
+def _moved_lines(circuit: Circuit, transfer: str, tensors: Mapping[str, Tensor]) -> int:
+    """Return the number of lines of the memory that a root moves in one way."""
+    controller = circuit.machine.controller()
+    assert controller is not None
+    lines = controller.lay_out(circuit.graph, tensors).get(TRANSFERS[transfer])
+    return 0 if lines is None else lines.length // controller.line + (lines.length % controller.line > 0)
 
 
 def array_of(unit: Unit, kind: str) -> ArrayName:
-    """Return the name of the array of a kind (`pos`, `crd` or `val`) that a node reads or writes: tensor, level and kind."""
+    """Return the name of the array of a kind (`pos`, `crd` or `val`) that a node reads or writes: tensor, level and kind. The kind of
+    a root is the name of a transfer and the number of a port."""
+    if isinstance(unit.node, n.Root):
+        return TRANSFERS[kind.rstrip("0123456789")]
     assert isinstance(unit.node, n.TensorUser) and kind in get_args(ArrayKind)
     return unit.node.tensor, getattr(unit.node, "level", -1), kind  # type: ignore[return-value]
 

@@ -13,7 +13,8 @@ from itertools import count
 from fuseflow.errors import HardwareError
 from fuseflow.firing_rules.expressions import count_bits
 from fuseflow.firing_rules.rules import KIND_BITS
-from fuseflow.hardware.circuit import Circuit
+from fuseflow.hardware.circuit import Circuit, is_on_chip, port_memory
+from fuseflow.memory.memory_interface import TRANSFER_PORTS
 from fuseflow.memory.settings import TimedMemory
 
 PORT_BITS = 10
@@ -33,7 +34,8 @@ PORT_MODULE = (
 @dataclass(frozen=True, slots=True)
 class MemoryTopPort:
     """A port of a top module at the memory, for the array `kind` of a node. `tag`, `answers` and `lines` are the widths of a tag,
-    of the count of answers, and of the number of a line. The names of its wires begin with `name`."""
+    of the count of answers, and of the number of a line. `line` is the bytes of a request. The names of its wires begin with `name`.
+    The memory of a port `on_chip` is the scratchpad of the circuit. A port that stores results from there has no node."""
 
     name: str
     node: str
@@ -43,6 +45,8 @@ class MemoryTopPort:
     answers: int
     lines: int
     tag: int
+    line: int
+    on_chip: bool = False
 
     @property
     def id(self) -> int:
@@ -53,8 +57,13 @@ class MemoryTopPort:
         return f"{self.name}_{write if self.write else read}"
 
     @property
-    def inputs(self) -> dict[str, tuple[str, int]]:
-        """The names and widths of the inputs of the top module, by the names of the ports of `ff_port`."""
+    def stores(self) -> bool:
+        """Whether the port stores results from the scratchpad."""
+        return not self.node
+
+    @property
+    def given(self) -> dict[str, tuple[str, int]]:
+        """The names and widths of the wires at the inputs of `ff_port` from the memory, by the names of the ports of `ff_port`."""
         return {
             "base": (f"{self.name}_base", ADDRESS_BITS),
             "ready": (self._wire("arready", "awready"), 1),
@@ -63,8 +72,15 @@ class MemoryTopPort:
         }
 
     @property
+    def inputs(self) -> dict[str, tuple[str, int]]:
+        """Those of the wires `given` that are inputs of the top module."""
+        inner = {"ready", "answer_valid", "answer_id"} if self.on_chip else {"base"} if self.stores else set()
+        return {pin: wire for pin, wire in self.given.items() if pin not in inner}
+
+    @property
     def outputs(self) -> dict[str, tuple[str, int]]:
-        """The names and widths of the outputs of the top module, by the names of the ports of `ff_port`."""
+        """The names and widths of the wires to the memory, by the names of the ports of `ff_port`. They are outputs of the top module
+        unless the port is one of the scratchpad."""
         return {
             "valid": (self._wire("arvalid", "awvalid"), 1),
             "address": (self._wire("araddr", "awaddr"), ADDRESS_BITS),
@@ -78,10 +94,16 @@ def memory_ports(circuit: Circuit, instances: Iterable[str]) -> list[MemoryTopPo
     ports, numbers = list[MemoryTopPort](), count()
     for unit, instance in zip(circuit.units, instances, strict=True):
         for kind, port in unit.module.ports.items():
-            assert isinstance(circuit.machine.memory, TimedMemory)
-            tag, lines = count_bits(circuit.machine.memory.outstanding), unit.module.outputs[port.request]
-            name = f"{instance}_{kind}"
-            ports.append(MemoryTopPort(name, unit.node.name, kind, next(numbers), port.write, port.answers, lines, tag))
+            memory = port_memory(unit.node, circuit.graph, circuit.machine)
+            assert memory is not None
+            tag, lines = count_bits(memory.outstanding), unit.module.outputs[port.request]
+            name, on_chip = f"{instance}_{kind}", is_on_chip(unit.node, circuit.graph)
+            widths = port.answers, lines, tag, memory.line
+            ports.append(MemoryTopPort(name, unit.node.name, kind, next(numbers), port.write, *widths, on_chip))
+    for k in range(TRANSFER_PORTS if circuit.stored else 0):
+        tag, line = count_bits(circuit.memory.outstanding), circuit.memory.line
+        lines = ADDRESS_BITS - line.bit_length() + 1
+        ports.append(MemoryTopPort(f"stored{k}", "", f"stored{k}", next(numbers), True, tag + 1, lines, tag, line))
     if len(ports) > 1 << PORT_BITS:
         raise HardwareError(
             f"graph `{circuit.graph.name}` has {len(ports):,} ports at the memory, and the ids of a circuit name {1 << PORT_BITS}",
@@ -94,17 +116,18 @@ def port_instance(port: MemoryTopPort, memory: TimedMemory) -> str:
     """Return the line of MLIR with the instance of a port. The wires of the node are `NAME_request_valid`, `NAME_request_data`,
     `NAME_request_room` and `NAME_answers`."""
     name, width = port.name, port.lines + KIND_BITS
-    shift = memory.line.bit_length() - 1
+    shift = port.line.bit_length() - 1
     parameters = {
         "W": port.answers, "N": width, "K": memory.outstanding, "T": port.tag, "P": port.number, "S": shift, "A": ADDRESS_BITS,
         "I": PORT_BITS,
     }  # fmt: skip
+    wires = port.given | ({"ready": ("yes", 1)} if port.on_chip else {})
     given = [
         "clk: %clk: !seq.clock",
         "rst: %rst: i1",
         f"request_valid: %{name}_request_valid: i1",
         f"request_data: %{name}_request_data: i{width}",
-        *(f"{pin}: %{wire}: i{bits}" for pin, (wire, bits) in port.inputs.items()),
+        *(f"{pin}: %{wire}: i{bits}" for pin, (wire, bits) in wires.items()),
     ]
     results = [f"%{name}_request_room", f"%{name}_answers", *(f"%{wire}" for wire, _ in port.outputs.values())]
     made = ["request_ready: i1", f"answers: i{port.answers}", *(f"{pin}: i{bits}" for pin, (_, bits) in port.outputs.items())]

@@ -1,4 +1,4 @@
-"""The memory of a testbench: the model behind the ports of a circuit, and the trace of the ports.
+"""The memory of a testbench: the model behind the ports of a circuit, and the trace of the ports. A scratchpad is in the circuit.
 
 A memory of a fixed latency is SystemVerilog. Any other memory is the model of the simulators, in the process that started the
 testbench. The testbench writes its requests to its standard output, a line `R port cycle address` for each. The testbench runs
@@ -11,7 +11,7 @@ tokens are the same.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import IO
@@ -45,26 +45,32 @@ def bench_memory(ports: Iterable[MemoryTopPort], settings: MemorySettings, run: 
     if not ports:
         return BenchMemory()
     assert isinstance(settings, TimedMemory)
-    parts = [f"wire [{bits - 1}:0] {wire};" for port in ports for wire, bits in (*port.inputs.values(), *port.outputs.values())]
+    asking = tuple(port for port in ports if not port.on_chip)
+    parts = list[str]()
     for port in ports:
-        base = run.ports[port.node, port.kind].place.base
-        parts += [f"assign {port.inputs['base'][0]} = {ADDRESS_BITS}'d{base};"]
-        parts += [f"assign {port.inputs['ready'][0]} = {READY}[{port.number}];"]
+        for pin, (wire, bits) in {**port.given, **port.outputs}.items():
+            source = f" = dut.p_{port.name.removeprefix('n_')}.{pin}" if port.on_chip and pin not in port.inputs else ""
+            parts.append(f"wire [{bits - 1}:0] {wire}{source};")
+        if not port.stores:
+            base = run.ports[port.node, port.kind].place.base
+            parts += [f"assign {port.given['base'][0]} = {ADDRESS_BITS}'d{base};"]
+        if not port.on_chip:
+            parts += [f"assign {port.given['ready'][0]} = {READY}[{port.number}];"]
     more, stalling = _stalls(len(ports), stalls)
     parts += more
     prints = list[str]()
     for port in ports:
         prints.append(f'if ({accepted(port)}) $fwrite(file, "Q %0d {port.number} %0d\\n", cycle, {port.outputs["address"][0]});')
-        prints.append(f'if ({port.inputs["answer_valid"][0]}) $fwrite(file, "A %0d\\n", cycle);')
+        prints.append(f'if ({port.given["answer_valid"][0]}) $fwrite(file, "A %0d\\n", cycle);')
     busy = " | ".join(f"(dut.p_{port.name.removeprefix('n_')}.slots != {settings.outstanding})" for port in ports)
     if isinstance(settings, FixedMemory):
-        for port in ports:
+        for port in asking:
             pins = {"clk": "clk", "rst": "rst", "valid": accepted(port), "id": port.outputs["id"][0]}
             pins |= {"answer_valid": port.inputs["answer_valid"][0], "answer_id": port.inputs["answer_id"][0]}
             connected = ", ".join(f".{pin}({wire})" for pin, wire in pins.items())
             parts.append(f"ff_fixed_memory #(.L({settings.latency}), .I({port.id})) m_{port.name} ({connected});")
         return BenchMemory(tuple(parts), (), stalling, tuple(prints), busy)
-    more, begin, steps = _served(ports, run.lookahead)
+    more, begin, steps = _served(asking, len(ports), run.memory_lookahead)
     return BenchMemory((*parts, *more), begin, (*stalling, *steps), tuple(prints), busy, partial(_serve, run))
 
 
@@ -84,14 +90,14 @@ def _stalls(count: int, stalls: int | None) -> tuple[list[str], tuple[str, ...]]
 
 
 def accepted(port: MemoryTopPort) -> str:
-    """Return the SystemVerilog condition that the memory takes a request of a port."""
-    return f"{port.outputs['valid'][0]} & {READY}[{port.number}]"
+    """Return the SystemVerilog condition that the memory takes a request of a port. The scratchpad always does."""
+    return port.outputs["valid"][0] if port.on_chip else f"{port.outputs['valid'][0]} & {READY}[{port.number}]"
 
 
-def _served(ports: tuple[MemoryTopPort, ...], window: int) -> tuple[list[str], tuple[str, ...], tuple[str, ...]]:
-    """Return the declarations, the begin and the steps of a testbench whose memory runs in another process. There, `due` has for
-    each port and cycle of a window whether answers become visible, and `tags` the tag of the last."""
-    count, tag = len(ports), ports[0].tag
+def _served(ports: Sequence[MemoryTopPort], count: int, window: int) -> tuple[list[str], tuple[str, ...], tuple[str, ...]]:
+    """Return the declarations, the begin and the steps of a testbench whose memory runs in another process, for `ports` of `count`
+    ports. There, `due` has for each port and cycle of a window whether answers become visible, and `tags` the tag of the last."""
+    tag = ports[0].tag if ports else 1
     parts = [
         "integer asked, answered, start = 0, number, slot, port;",
         f"reg [{count - 1}:0] answer_valids = 0;",
@@ -154,7 +160,7 @@ def _serve(run: MemoryRun, requests: IO[str], answers: IO[str]) -> None:
 def _due(run: MemoryRun, port: PortRun, start: int) -> Iterator[str]:
     """Yield the answers of a port that become visible in the window from cycle `start` on, as text: for each cycle its index in
     `due`, and the tag of the last answer."""
-    while port.visible and port.visible[0] < start + run.lookahead:
+    while port.visible and port.visible[0] < start + run.memory_lookahead:
         cycle = port.visible[0]
         last = port.answers(cycle) - 1
-        yield f"{port.number * run.lookahead + cycle - start} {last % (1 << run.tag)}"
+        yield f"{port.number * run.memory_lookahead + cycle - start} {last % (1 << run.tag)}"

@@ -19,6 +19,8 @@ from fuseflow.hardware.primitives.remote_lookup import REMOTE_RULES, asks
 from fuseflow.machine.machine import Machine
 from fuseflow.machine.timing import node_timing
 from fuseflow.memory.buffer_assignment import buffered_ports, preloaded_readers, sequential_readers
+from fuseflow.memory.layout import ArrayName, stored_arrays, used_tensors
+from fuseflow.memory.memory_interface import MOVED
 from fuseflow.memory.settings import TimedMemory
 from fuseflow.samml import nodes as n
 from fuseflow.samml.coordinate_bounds import index_bits, stream_bounds
@@ -70,6 +72,17 @@ class Circuit:
     arithmetic: Arithmetic
     index: int
 
+    @property
+    def memory(self) -> TimedMemory:
+        """The memory of a circuit that has ports at it."""
+        assert isinstance(self.machine.memory, TimedMemory)
+        return self.machine.memory
+
+    @property
+    def stored(self) -> tuple[ArrayName, ...]:
+        """The arrays that are stored from the scratchpad to the memory when the run has ended."""
+        return stored_arrays(self.graph) if isinstance(self.machine.memory, TimedMemory) else ()
+
     def bounded(self, depths: Mapping[n.Edge, int], links: Mapping[str, int]) -> Circuit:
         """Return the circuit with `depths` for its unbounded channels, by edge, and `links` for those inside nodes, by node."""
 
@@ -106,10 +119,11 @@ def build_circuit(graph: n.Graph, machine: Machine) -> Circuit:
     index, arithmetic = index_bits(graph, bounds), ARITHMETICS["f32" if machine.arithmetic == "f32" else "f64"]
     _refuse_wide_tiles(graph, arithmetic.width)
     _refuse_buffers(graph, machine)
+    _refuse_early_reads(graph, machine)
     refuse_wide_floats(graph, machine)
     units, channels = [], []
     depths, in_order = dict(graph.depths), sequential_readers(graph)
-    memory = machine.memory if isinstance(machine.memory, TimedMemory) else None
+    moves = transfers(graph) if isinstance(machine.memory, TimedMemory) else ()
     for node in graph.nodes:
         inputs = [types[port] for port in node.inputs]
         timing = node_timing(node, graph, machine, [type_.tile for type_ in inputs])
@@ -122,8 +136,10 @@ def build_circuit(graph: n.Graph, machine: Machine) -> Circuit:
             arithmetic,
             timing,
             machine.handover_depth,
-            memory,
+            port_memory(node, graph, machine),
             node.name in in_order,
+            moves if isinstance(node, n.Root) else (),
+            machine.scratchpad,
         )
         unit = Unit(node, _module(context), timing.latency)
         units.append(unit)
@@ -139,6 +155,27 @@ def build_circuit(graph: n.Graph, machine: Machine) -> Circuit:
     return Circuit(graph, machine, tuple(units), tuple(channels), arithmetic, index)
 
 
+def port_memory(node: n.Node, graph: n.Graph, machine: Machine) -> TimedMemory | None:
+    """Return the memory that the ports of a node ask, None if it answers at once. At the scratchpad a line is a word."""
+    if not isinstance(machine.memory, TimedMemory):
+        return None
+    if machine.scratchpad is None or not is_on_chip(node, graph):
+        return machine.memory
+    return machine.memory.model_copy(update={"line": machine.scratchpad.bytes_a_cycle})
+
+
+def is_on_chip(node: n.Node, graph: n.Graph) -> bool:
+    """Return whether a node reads or writes a tensor that lies in the scratchpad."""
+    return isinstance(node, n.TensorUser) and bool(graph.declared[node.tensor].scratchpad)
+
+
+def transfers(graph: n.Graph) -> tuple[n.Transfer, ...]:
+    """Return the ways in which inputs of a graph are moved between the scratchpad and the memory while it runs, in the order of their
+    ports."""
+    ways = {graph.declared[name].scratchpad for name in used_tensors(graph) if name in graph.inputs}
+    return tuple(way for way in MOVED.values() if way in ways)
+
+
 def _refuse_wide_tiles(graph: n.Graph, bits: int) -> None:
     """Raise `HardwareError` if a tile of the graph, with elements of `bits` bits, has more bits than tools take in a vector."""
     for port, type_ in graph.types().items():
@@ -152,8 +189,7 @@ def _refuse_wide_tiles(graph: n.Graph, bits: int) -> None:
 
 
 def _refuse_buffers(graph: n.Graph, machine: Machine) -> None:
-    """Raise `HardwareError` if a port of the graph has a reuse buffer, or a tensor is preloaded or in the scratchpad,
-    which no circuit has."""
+    """Raise `HardwareError` if a port of the graph has a reuse buffer, or a tensor is preloaded, which no circuit has."""
     if not isinstance(machine.memory, TimedMemory):
         return
     for node, (tensor, _, _) in buffered_ports(graph, machine.memory.line):
@@ -161,17 +197,41 @@ def _refuse_buffers(graph: n.Graph, machine: Machine) -> None:
             f"graph `{graph.name}`: node `{node}` reads `{tensor}` through a reuse buffer, and the ports of a circuit have none",
             hint="leave the buffer out of the schedule, or simulate the graph with `fuseflow run`",
         )
-    for decl in graph.tensors:
-        if decl.scratchpad:
-            raise HardwareError(
-                f"graph `{graph.name}`: `{decl.name}` lies in the scratchpad, and a circuit has none",
-                hint="leave the place out of the schedule, or simulate the graph with `fuseflow run`",
-            )
     for name in preloaded_readers(graph):
         raise HardwareError(
             f"graph `{graph.name}`: node `{name}` reads a tensor that is preloaded, and the ports of a circuit do not do that",
             hint="leave the preload out of the schedule, or simulate the graph with `fuseflow run`",
         )
+
+
+def _refuse_early_reads(graph: n.Graph, machine: Machine) -> None:
+    """Raise `HardwareError` if a node asks for words of a tensor before it is loaded into the scratchpad. The simulators have no data
+    there, and let what reads an array in order fetch ahead from cycle 0 on."""
+    if not isinstance(machine.memory, TimedMemory):
+        return
+    ahead = sequential_readers(graph) if machine.memory.prefetch else set[str]()
+    for node in graph.nodes:
+        if not isinstance(node, n.Scan | n.Locate | n.Load) or graph.declared[node.tensor].scratchpad != "moved":
+            continue
+        if not node.asks_memory(graph.declared):
+            continue
+        if node.name in ahead and _stores(node, graph):
+            raise HardwareError(
+                f"graph `{graph.name}`: node `{node.name}` reads `{node.tensor}` in order, and fetches its first words ahead before "
+                "they are loaded into the scratchpad",
+                hint="set `memory.prefetch=0`, leave the place out of the schedule, or simulate the graph with `fuseflow run`",
+            )
+        if isinstance(node, n.Locate) and node.keeps(graph.declared):
+            raise HardwareError(
+                f"graph `{graph.name}`: node `{node.name}` reads all coordinates of `{node.tensor}` before they are loaded into the "
+                "scratchpad",
+                hint="leave the place out of the schedule, or simulate the graph with `fuseflow run`",
+            )
+
+
+def _stores(node: n.Scan | n.Locate | n.Load, graph: n.Graph) -> bool:
+    """Return whether a node reads an array that is stored."""
+    return isinstance(node, n.Load) or graph.declared[node.tensor].format.levels[node.level].stored
 
 
 def _module(context: NodeContext) -> Module:

@@ -63,6 +63,7 @@ def save_verilog(directory: str | Path, graphs: Sequence[n.Graph], machine: Mach
 
 def _region(circuit: Circuit, top: Top, file: str, units: tuple[str, ...]) -> dict[str, object]:
     """Return the entry of a region in the manifest. `units` are those that cannot be synthesized."""
+    scratchpad = {} if top.scratchpad is None else {"scratchpad": dict(top.scratchpad.parameters)}
     return {
         "name": circuit.graph.name,
         "top": top.name,
@@ -75,4 +76,5 @@ def _region(circuit: Circuit, top: Top, file: str, units: tuple[str, ...]) -> di
             {"wires": port.name, "node": port.node, "array": port.kind, "writes": port.write, "number": port.number}
             for port in top.ports
         ],
+        **scratchpad,
     }

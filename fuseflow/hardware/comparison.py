@@ -130,6 +130,9 @@ def _other_differences(expected: Simulated, actual: Evaluation) -> Iterator[Diff
     if actual.cycles != expected.cycles and not (expected.waiting or actual.waiting):
         last = expected.nodes[-1].name
         yield Difference(last, "the end", actual.cycles, f"{actual.cycles:,} cycles", f"{expected.cycles:,} cycles")
+    if actual.misplaced and not (expected.waiting or actual.waiting):
+        words = f"{len(actual.misplaced):,} words differ, the first is number {actual.misplaced[0]:,}"
+        yield Difference(expected.nodes[-1].name, "the scratchpad at the end", actual.cycles, words, "the words of the results")
     if expected.waiting != actual.waiting:
         waiting = actual.waiting or expected.waiting
         yield Difference(waiting[0], "the end", actual.cycles, _waiting(actual.waiting), _waiting(expected.waiting))

@@ -8,7 +8,9 @@ import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 
+from fuseflow.hardware.bench_scratchpad import misplaced
 from fuseflow.hardware.circuit import Circuit, build_circuit
 from fuseflow.hardware.comparison import Difference, compared_tokens, first_difference, simulated
 from fuseflow.hardware.evaluate import Evaluation, evaluate
@@ -17,6 +19,7 @@ from fuseflow.hardware.rtl_simulators import (
     ARRAY,
     MEMORY_PARTS,
     PYTHON,
+    SCRATCHPAD_PART,
     TRACE,
     VERILATOR_HEADER,
     Tool,
@@ -33,6 +36,7 @@ from fuseflow.sim.outcome.output_tensors import as_declared
 from fuseflow.sim.run import Simulation
 from fuseflow.tensors import Tensor
 
+NOTHING: Mapping[str, Tensor] = MappingProxyType({})
 PATIENCE, GRACE = 2, 1000
 """A circuit counts as endless after `PATIENCE` times the cycles of the simulator and `GRACE` more."""
 
@@ -89,7 +93,8 @@ def cosimulate(
         modules = len(steps)
     else:
         top = emit_circuit(circuit)
-        actual = run_circuit(circuit, top, tensors, program, limit, wave)
+        results = {} if expected.run is None else expected.run.outputs
+        actual = run_circuit(circuit, top, tensors, program, limit, wave, results=results)
         modules, units = len({unit.module for unit in top.units}), simulation_units(circuit, top)
     return Cosimulation(
         graph.name,
@@ -117,19 +122,23 @@ def run_circuit(
     limit: int,
     wave: Path | None = None,
     stalls: int | None = None,
+    results: Mapping[str, Tensor] = NOTHING,
 ) -> Evaluation:
     """Run a printed circuit (`top`) in a tool, for at most `limit` cycles. With `stalls`, a seed, the memory behind the circuit
-    is not ready in some cycles."""
+    is not ready in some cycles. `results` are packed into the words that the circuit writes to a scratchpad."""
     library = library_sources(top)
     with tempfile.TemporaryDirectory(prefix="fuseflow-") as name:
         folder = Path(name)
-        bench = make_testbench(circuit, top, tensors, limit, f"wave.{tool.waves}" if wave else "", stalls)
+        bench = make_testbench(circuit, top, tensors, limit, f"wave.{tool.waves}" if wave else "", stalls, results)
         sources = {"circuit.sv": to_verilog(top.text), "testbench.sv": bench.text}
         sources |= {part: library_text(part) for part in (ARRAY, *(MEMORY_PARTS if top.ports else []), *library)}
+        sources |= {} if top.scratchpad is None else {SCRATCHPAD_PART: library_text(SCRATCHPAD_PART)}
         settings = {VERILATOR_HEADER: library_text(VERILATOR_HEADER)}
         for file, text in {**sources, **settings, **bench.files}.items():
             (folder / file).write_text(text, encoding="utf-8")
         run_tool(tool, folder, list(sources), wave is not None, bench.serve)
         if wave is not None:
             shutil.copyfile(folder / f"wave.{tool.waves}", wave)
-        return read_trace(circuit, bench, folder / TRACE, limit)
+        run = read_trace(circuit, bench, folder / TRACE, limit)
+        run.misplaced = misplaced(bench.results, top, run, folder)
+        return run

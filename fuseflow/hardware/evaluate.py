@@ -19,7 +19,7 @@ from fuseflow.errors import HardwareError
 from fuseflow.firing_rules.rules import DONE, Module, Rule
 from fuseflow.hardware.arrays import circuit_arrays
 from fuseflow.hardware.circuit import Channel, Circuit, Unit
-from fuseflow.hardware.memory_run import MemoryRun, PortRun, Request
+from fuseflow.hardware.memory_run import NONE, MemoryRun, PortRun, Request
 from fuseflow.hardware.python_code import Firing, Step, step_function
 from fuseflow.tensors import Tensor
 
@@ -28,7 +28,8 @@ from fuseflow.tensors import Tensor
 class Evaluation:
     """The run of a circuit. `tokens` has the words that each output of a node emitted, and `given` the cycles of the firings that
     emitted them; `fired` has the cycles of all firings of a node, without helpers. `requests` has the requests of each port of a
-    node to the memory, and `waiting` are the nodes that have not ended."""
+    node to the memory, and `waiting` are the nodes that have not ended. `misplaced` are the numbers of words in the
+    scratchpad that are not those of results."""
 
     cycles: int = 0
     tokens: dict[tuple[str, str], list[int]] = field(default_factory=dict)
@@ -36,6 +37,7 @@ class Evaluation:
     fired: dict[str, list[int]] = field(default_factory=dict)
     requests: dict[tuple[str, str], list[Request]] = field(default_factory=dict)
     waiting: tuple[str, ...] = ()
+    misplaced: tuple[int, ...] = ()
 
     @property
     def firings(self) -> int:
@@ -191,8 +193,9 @@ class _Run:
                 for firing in firings:
                     self.apply(site, firing, cycle)
         self.result.cycles = max(self.result.cycles, self.memory.last + 1)
-        self.result.requests = {place: port.requests for place, port in self.memory.ports.items()}
+        self.result.requests = {place: port.requests for place, port in self.memory.ports.items() if port.number != NONE}
         self.result.waiting = waiting_nodes(self.circuit, self.result)
+        self.result.cycles += 0 if self.result.waiting else self.memory.store(self.result.cycles)
         return self.result
 
     def _answered(self) -> bool:

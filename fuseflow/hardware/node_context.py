@@ -14,6 +14,7 @@ from fuseflow.firing_rules.rules import Head, Module
 from fuseflow.hardware.arithmetic import Arithmetic, tile_word
 from fuseflow.hardware.tile_array import TileArray, TileOperand, fold_work, tile_work
 from fuseflow.machine.timing import NodeTiming
+from fuseflow.memory.scratchpad_settings import Scratchpad
 from fuseflow.memory.settings import TimedMemory
 from fuseflow.primitives.scan import computed, listed
 from fuseflow.samml import nodes as n
@@ -27,8 +28,9 @@ MOST_KEYS = 4096
 class NodeContext(RuleContext):
     """The context of one node. `types` are the types of its inputs, and `bounds` exclusive bounds of their coordinates.
     Coordinates and references have `index` bits. `timing` is the timing of the node on the machine, and `handover` the depth of
-    its link between two processes with workspaces. `memory` is None where the arrays answer at once, and `in_order` says that the
-    node reads its arrays from the first element to the last."""
+    its link between two processes with workspaces. `memory` is None where the arrays answer at once; its line is a word of the
+    scratchpad where the node uses that. `in_order` says that the node reads its arrays from the first element to the last. `transfers`
+    are those of a root, between the memory and `scratchpad`."""
 
     node: n.Node
     types: tuple[n.StreamType, ...]
@@ -40,6 +42,8 @@ class NodeContext(RuleContext):
     handover: int | None = None
     memory: TimedMemory | None = None
     in_order: bool = False
+    transfers: tuple[n.Transfer, ...] = ()
+    scratchpad: Scratchpad | None = None
 
     def width(self, type_: n.StreamType) -> int:
         return self.arithmetic.width * prod(type_.tile) if type_.kind == "val" else self.index

@@ -16,6 +16,9 @@ from fuseflow.firing_rules.rules import KIND_BITS, Memory, Module, Register, Rul
 ANSWERS = "answers"
 """The suffix, after the kind of the array, of the input with the number of answers that a reading port had."""
 
+BUSY = "busy"
+"""The output that says that the node fires again after `D`."""
+
 LATE = "late"
 """The suffix, after the name of a stream, of the output that says that the data replace the last token."""
 
@@ -90,6 +93,7 @@ def netlist(module: Module) -> Netlist:
             values = any_of(enable for rule, enable in chosen if rule.on == on and not rule.closes)
             counted = mux(pause.is_(0), pause, pause - 1)
             states[pause.name] = mux(values, const(module.interval_of(on) - 1, pause.width), counted)
+    outputs |= {} if module.busy is None else {BUSY: module.busy}
     memories = {name: (memory, _write_port(name, memory, chosen)) for name, memory in module.memories.items()}
     fires = {on: tuple(enable.name for rule, enable in chosen if rule.on == on) for on in module.processes}
     ports = [part for _, port in memories.values() for part in (port.enable, port.address, port.data)]

@@ -15,18 +15,21 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import get_args
 
 from fuseflow.errors import HardwareError
 from fuseflow.hardware.arrays import circuit_arrays
-from fuseflow.hardware.axi_ports import ADDRESS_BITS, MemoryTopPort
+from fuseflow.hardware.axi_ports import ADDRESS_BITS, PORT_BITS, MemoryTopPort
 from fuseflow.hardware.bench_memory import BenchMemory, accepted, bench_memory
+from fuseflow.hardware.bench_scratchpad import BenchScratchpad, bench_scratchpad
 from fuseflow.hardware.circuit import Circuit
 from fuseflow.hardware.evaluate import Evaluation, waiting_nodes
-from fuseflow.hardware.memory_run import MemoryRun
+from fuseflow.hardware.memory_run import NONE, MemoryRun
 from fuseflow.hardware.rtl_simulators import TESTBENCH, Serve
 from fuseflow.hardware.rule_netlist import LATE
+from fuseflow.hardware.scratchpad_words import Words
 from fuseflow.hardware.top import Top, TopPort
-from fuseflow.memory.settings import TimedMemory
+from fuseflow.memory.layout import ArrayKind
 from fuseflow.samml import nodes as n
 from fuseflow.tensors import Tensor
 
@@ -38,7 +41,7 @@ PLACES = {"values": ("val", 0), "crds": ("crd", 0), "low": ("pos", 0), "high": (
 class Testbench:
     """The text of a testbench, the arrays that it reads by the names of their files, and all that it watches: streams by node and
     output, for each process its node, and for each port at the memory its node and the kind of its array. `serve` answers
-    requests if the memory is not part of the testbench."""
+    requests if the memory is not part of the testbench. `results` are words of results that must lie in the scratchpad at the end."""
 
     text: str
     files: Mapping[str, str]
@@ -46,16 +49,31 @@ class Testbench:
     processes: tuple[str, ...]
     ports: tuple[tuple[str, str], ...]
     serve: Serve | None
+    results: Words
 
 
 def make_testbench(
-    circuit: Circuit, top: Top, tensors: Mapping[str, Tensor], limit: int, wave: str, stalls: int | None
+    circuit: Circuit,
+    top: Top,
+    tensors: Mapping[str, Tensor],
+    limit: int,
+    wave: str,
+    stalls: int | None,
+    results: Mapping[str, Tensor],
 ) -> Testbench:
     """Return a testbench that stops when nothing has fired for as long as anything can be on its way, or after `limit` cycles.
-    With `wave` it writes the waveform to that file, and with `stalls`, a seed, its memory is not always ready."""
+    With `wave` it writes the waveform to that file, and with `stalls`, a seed, its memory is not always ready. `results` are packed
+    into the words that are written to the scratchpad. Raises `HardwareError` if the tensors that are moved in one way have no bytes."""
     words = circuit_arrays(circuit, tensors)
-    roms, files = [], {}
+    roms, files = list[str](), dict[str, str]()
     run = MemoryRun(circuit, tensors)
+    if any(port.number == NONE for port in run.ports.values()):
+        raise HardwareError(
+            f"graph `{circuit.graph.name}` moves tensors of no bytes to the scratchpad",
+            hint="`cosimulate --tool python` runs that",
+        )
+    scratchpad = bench_scratchpad(circuit, top, run, tensors, results)
+    files |= scratchpad.files
     lines = _ArrayLines(circuit, top, run)
     for port in top.arrays:
         array = words[port.node, port.name]
@@ -80,8 +98,8 @@ def make_testbench(
     memory = bench_memory(top.ports, circuit.machine.memory, run, stalls)
     quiet = 2 + max(unit.latency + max(map(unit.module.interval_of, unit.module.processes)) for unit in circuit.units)
     ports = tuple((port.node, port.kind) for port in top.ports)
-    text = _text(top, roms, watches, quiet, limit, wave, memory)
-    return Testbench(text, files, tuple(streams), tuple(processes), ports, memory.serve)
+    text = _text(top, [*scratchpad.parts, *roms], watches, quiet, limit, wave, memory, scratchpad)
+    return Testbench(text, files, tuple(streams), tuple(processes), ports, memory.serve, scratchpad.results)
 
 
 class _ArrayLines:
@@ -90,13 +108,8 @@ class _ArrayLines:
     def __init__(self, circuit: Circuit, top: Top, run: MemoryRun) -> None:
         self.circuit, self.run = circuit, run
         self.addresses = {(port.node, port.name): port for port in top.addresses}
-        self.ports = {(port.node, port.kind): port for port in top.ports if not port.write}
-
-    @property
-    def line(self) -> int:
-        """The bytes of a line."""
-        assert isinstance(self.circuit.machine.memory, TimedMemory)
-        return self.circuit.machine.memory.line
+        self.ports = {(port.node, port.kind): port for port in top.ports if not port.write and port.kind in get_args(ArrayKind)}
+        self.scratchpad = top.scratchpad
 
     def rom(self, port: TopPort, count: int) -> str:
         """Return the SystemVerilog instance of the array of a port, with `count` words. If the memory holds it in the form that the
@@ -106,45 +119,67 @@ class _ArrayLines:
         pins = f".address({address.port}), .data({port.port})"
         kind, first = PLACES.get(port.name, ("", 0))
         reads = self.ports.get((port.node, kind))
-        if reads is None or not self._is_listed(self.circuit.graph.by_name[port.node]):
+        if reads is None or not self._is_listed(self.circuit.graph.by_name[port.node], port.name):
             return f"ff_rom #({parameters}) r_{port.port} ({pins});"
         bits = self.run.ports[port.node, kind].place.bits
-        parameters += f", .E({bits}), .F({first}), .L({8 * self.line}), .C({self._count(reads)})"
+        parameters += f", .E({bits}), .F({first}), .L({8 * reads.line}), .C({self._count(reads)})"
         return f"ff_line_rom #({parameters}) r_{port.port} ({pins}, .arrived(arrived_{reads.name}));"
 
     def parts(self) -> Iterator[str]:
         """Yield the lines of SystemVerilog that follow the requests and answers of each port that reads."""
         for port in self.ports.values():
-            count, shift = self._count(port), self.line.bit_length() - 1
+            count, shift = self._count(port), port.line.bit_length() - 1
             address, offset = port.outputs["address"][0], f"offset_{port.name}"
             yield f"wire [{count - 1}:0] arrived_{port.name};"
             yield f"wire [{ADDRESS_BITS - 1}:0] {offset} = {address} - {port.inputs['base'][0]};"
             pins = {"clk": "clk", "rst": "rst", "valid": accepted(port), "offset": offset}
-            pins |= {"tag": f"{port.outputs['id'][0]}[{port.tag - 1}:0]", "answer_valid": port.inputs["answer_valid"][0]}
-            pins |= {"answer_tag": f"{port.inputs['answer_id'][0]}[{port.tag - 1}:0]", "arrived": f"arrived_{port.name}"}
+            pins |= {"tag": f"{port.outputs['id'][0]}[{port.tag - 1}:0]", "arrived": f"arrived_{port.name}"}
+            parameters, module = f".N({count}), .T({port.tag}), .S({shift}), .A({ADDRESS_BITS})", "ff_arrivals"
+            if port.on_chip and self.scratchpad is not None:
+                pins |= {pin: f"scratchpad_{pin}" for pin in ("read_valid", "read_id", "read_data")}
+                accesses, file = self.scratchpad.settings.words_a_cycle, f"words_{port.name}.hex"
+                parameters += f', .I({PORT_BITS}), .G({accesses}), .P({port.number}), .FILE("{file}")'
+                module = "ff_words"
+            else:
+                pins |= {"answer_valid": port.given["answer_valid"][0]}
+                pins |= {"answer_tag": f"{port.given['answer_id'][0]}[{port.tag - 1}:0]"}
             connected = ", ".join(f".{pin}({wire})" for pin, wire in pins.items())
-            parameters = f".N({count}), .T({port.tag}), .S({shift}), .A({ADDRESS_BITS})"
-            yield f"ff_arrivals #({parameters}) a_{port.name} ({connected});"
+            yield f"{module} #({parameters}) a_{port.name} ({connected});"
 
     def _count(self, port: MemoryTopPort) -> int:
         """Return the number of lines of the array that a port reads."""
-        return max(-(-self.run.ports[port.node, port.kind].place.length // self.line), 1)
+        return max(-(-self.run.ports[port.node, port.kind].place.length // port.line), 1)
 
-    def _is_listed(self, node: n.Node) -> bool:
-        """Return whether a node reads coordinates that are stored in memory. A bitmap stores them as bits."""
+    def _is_listed(self, node: n.Node, name: str) -> bool:
+        """Return whether a node reads coordinates that are stored in memory, at the places of the array `name`. A bitmap stores them as
+        bits, and of coordinates that repeat a circuit reads one for each run."""
         if not isinstance(node, n.Scan | n.Locate):
             return True
         decl = self.circuit.graph.declared[node.tensor]
-        return decl.format.levels[node.level].reads(decl.size(node.level)).entries is not None
+        level = decl.format.levels[node.level]
+        return level.reads(decl.size(node.level)).entries is not None and (level.unique or name != "crds")
 
 
-def _text(top: Top, roms: Iterable[str], watches: Iterable[str], quiet: int, limit: int, wave: str, memory: BenchMemory) -> str:
+def _text(
+    top: Top,
+    roms: Iterable[str],
+    watches: Iterable[str],
+    quiet: int,
+    limit: int,
+    wave: str,
+    memory: BenchMemory,
+    scratchpad: BenchScratchpad,
+) -> str:
     ports = (*top.arrays, *top.addresses, *top.written)
     wires = "\n  ".join(f"wire [{port.width - 1}:0] {port.port};" for port in ports)
-    pins = [wire for port in top.ports for wire, _ in (*port.inputs.values(), *port.outputs.values())]
+    outputs = (wire for port in top.ports if not port.on_chip for wire in port.outputs.values())
+    pins = [wire for wire, _ in (*(wire for port in top.ports for wire in port.inputs.values()), *outputs)] + list(
+        scratchpad.pins
+    )
     connected = ", ".join([".clk(clk)", ".rst(rst)", *(f".{pin}({pin})" for pin in (*(port.port for port in ports), *pins))])
     dump = f'$dumpfile("{wave}"); $dumpvars(0, dut);' if wave else ""
-    arrays, prints = "\n  ".join([*memory.parts, *roms]), "\n      ".join([*watches, *memory.prints])
+    arrays, prints = "\n  ".join([*memory.parts, *roms]), "\n      ".join([*watches, *memory.prints, *scratchpad.steps])
+    ends = "\n        ".join(["$fclose(file);", *scratchpad.ends])
     begin, steps = "\n    ".join(memory.begin), "\n      ".join(memory.steps)
     return f"""module {TESTBENCH};
   reg clk = 0, rst = 1;
@@ -163,7 +198,7 @@ def _text(top: Top, roms: Iterable[str], watches: Iterable[str], quiet: int, lim
       {prints}
       if ({memory.busy}) last = cycle;
       if (cycle > last + {quiet} || cycle > {limit}) begin
-        $fclose(file);
+        {ends}
         $finish;
       end
       cycle = cycle + 1;
@@ -187,7 +222,7 @@ def read_trace(circuit: Circuit, testbench: Testbench, path: Path, limit: int) -
         tokens={place: [] for place in testbench.streams},
         given={place: [] for place in testbench.streams},
         fired={unit.node.name: [] for unit in circuit.units},
-        requests={place: [] for place in testbench.ports},
+        requests={(node, kind): [] for node, kind in testbench.ports if node},
     )
     last = -1
     with path.open() as lines:
@@ -200,6 +235,8 @@ def read_trace(circuit: Circuit, testbench: Testbench, path: Path, limit: int) -
                     last = max(last, cycle)
                 case "A":
                     last = max(last, cycle + 1)
+                case "Q" if testbench.ports[int(rest[0])] not in result.requests:
+                    pass  # of a port that stores results
                 case "Q":
                     result.requests[testbench.ports[int(rest[0])]].append((cycle, int(rest[1])))
                 case "L":

@@ -13,6 +13,7 @@ from fuseflow.hardware.circuit import Channel, Circuit
 from fuseflow.hardware.emit import OPERANDS, EmittedUnit, called_units, emit_units, output_line, plain_name, top_name
 from fuseflow.hardware.live_bits import kept_bits, runs
 from fuseflow.hardware.rule_netlist import ANSWERS, LATE
+from fuseflow.hardware.scratchpad_top import ScratchpadTop, StoreTop, scratchpad_top, store_top
 from fuseflow.memory.settings import TimedMemory
 from fuseflow.primitives.write import WRITTEN
 
@@ -41,7 +42,7 @@ class TopPort:
 class Top:
     """A printed circuit: its MLIR text, the modules of its nodes, and its ports. Each array has ports for an address and the
     data, and each written stream for whether there is a token, and for the token. `ports` are those at a memory that takes
-    time."""
+    time, and at the scratchpad."""
 
     text: str
     name: str
@@ -51,6 +52,8 @@ class Top:
     written: tuple[TopPort, ...]
     ports: tuple[MemoryTopPort, ...]
     channels: tuple[Channel, ...]
+    scratchpad: ScratchpadTop | None
+    store: StoreTop | None
 
     @property
     def instances(self) -> dict[str, str]:
@@ -74,12 +77,19 @@ def emit_circuit(circuit: Circuit) -> Top:
         CHANNEL,
         *([TILE_CHANNEL] if any(channel.in_place for channel in circuit.channels) else []),
         *([PORT_MODULE] if wires.ports else []),
+        *([wires.scratchpad.extern] if wires.scratchpad is not None else []),
+        *(wires.store.externs if wires.store is not None else []),
         *(_memory_extern(k) for k in range(1, MEMORY_READS + 1)),
         *(_unit_extern(call) for call in calls.values()),
     ]
     ins = [*((p.port, p.width) for p in wires.arrays), *(pin for port in wires.ports for pin in port.inputs.values())]
     outs = [(p.port, p.width) for p in (*wires.addresses, *wires.written)]
-    outs += [pin for port in wires.ports for pin in port.outputs.values()]
+    outs += [pin for port in wires.ports for pin in port.outputs.values() if not port.on_chip]
+    if wires.scratchpad is not None:
+        ins += [(f"scratchpad_{pin}", width) for pin, width in wires.scratchpad.inputs.items()]
+        outs += [(f"scratchpad_{pin}", width) for pin, width in wires.scratchpad.outputs.items()]
+    if wires.store is not None:
+        ins += wires.store.inputs.items()
     ports = ["in %clk : !seq.clock", "in %rst : i1", *(f"in %{name} : i{width}" for name, width in ins)]
     ports += [f"out {name} : i{width}" for name, width in outs]
     lines = [
@@ -93,7 +103,9 @@ def emit_circuit(circuit: Circuit) -> Top:
     ]
     text = "\n".join([*externs, *modules.values(), *lines])
     arrays = tuple(wires.addresses), tuple(wires.arrays), tuple(wires.written)
-    return Top(text, top_name(circuit), tuple(units), *arrays, tuple(wires.ports), circuit.channels)
+    return Top(
+        text, top_name(circuit), tuple(units), *arrays, tuple(wires.ports), circuit.channels, wires.scratchpad, wires.store
+    )
 
 
 def require_bounds(circuit: Circuit) -> None:
@@ -157,6 +169,10 @@ class _Wires:
             self.unit(unit)
         if isinstance(circuit.machine.memory, TimedMemory):
             self.lines += [port_instance(port, circuit.machine.memory) for port in self.ports]
+        self.scratchpad = scratchpad_top(circuit, self.ports)
+        self.store = store_top(circuit, self.ports, {unit.node: instance_name(unit.node) for unit in units})
+        for part in (self.scratchpad, self.store):
+            self.lines += [] if part is None else part.lines()
 
     def unit(self, unit: EmittedUnit) -> None:
         """Add the instance of a node, the channels at its inputs, and the ports of its arrays."""

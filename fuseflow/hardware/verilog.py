@@ -14,8 +14,9 @@ from typing import Any
 from fuseflow.errors import HardwareError
 from fuseflow.hardware.circuit import Circuit
 from fuseflow.hardware.emit import called_units
-from fuseflow.hardware.rtl_simulators import CHANNEL_MEMORY, DELAY, PORT, WIDE_UNITS, has_library, library_text
+from fuseflow.hardware.rtl_simulators import BANK, CHANNEL_MEMORY, DELAY, PORT, WIDE_UNITS, has_library, library_text
 from fuseflow.hardware.rule_netlist import netlist
+from fuseflow.hardware.scratchpad_top import SCRATCHPAD, SENT, STORE
 from fuseflow.hardware.top import Top
 from fuseflow.requirements import install_command
 
@@ -27,7 +28,7 @@ HEADER = """// Printed by fuseflow. A node looks at some bits of the tokens that
 /* verilator lint_off DECLFILENAME */
 """
 PASSES = "builtin.module(canonicalize,cse,lower-seq-to-sv,hw.module(prettify-verilog))"
-_INSIDE = re.compile(rf"\b(?:ff_f32_\w+|{'|'.join(file.removesuffix('.sv') for file in (CHANNEL_MEMORY, DELAY))})\b")
+_INSIDE = re.compile(rf"\b(?:ff_f32_\w+|{'|'.join(file.removesuffix('.sv') for file in (CHANNEL_MEMORY, DELAY, BANK))})\b")
 """A pattern for the names of modules that other modules have inside them."""
 
 
@@ -76,6 +77,8 @@ def library_sources(top: Top) -> list[str]:
     units inside those units. Raises `HardwareError` if a unit is not written in SystemVerilog."""
     reads = {len(memory_reads) for unit in top.units for memory_reads in unit.netlist.reads().values()}
     streams = [*dict.fromkeys(channel.module for channel in top.channels), *([PORT.removesuffix(".sv")] if top.ports else [])]
+    streams += [] if top.scratchpad is None else [SCRATCHPAD]
+    streams += [] if top.store is None else [SENT, STORE]
     memories = [f"ff_memory{count}" for count in reads]
     return library_closure([*streams, *memories, *called_units(unit.netlist for unit in top.units)])
 

@@ -85,7 +85,7 @@ def place_on_chip(graph: Graph, tensors: Mapping[str, Tensor], scratchpad: Scrat
         for array, bits in tensor_arrays(tensor) if tensor.scratchpad else ():
             if name in graph.inputs:
                 length = bytes_of(array_elements(tensors[name], array), bits)
-            elif tensor.format.all_dense and not tensor.like:
+            elif _has_known_size(tensor):
                 length = bytes_of(prod(tensor.level_sizes), bits)
             else:
                 open_ended.append((array, bits))
@@ -101,6 +101,20 @@ def place_on_chip(graph: Graph, tensors: Mapping[str, Tensor], scratchpad: Scrat
         ranges[array] = AddressRange(end, share, bits)
         end += share
     return ranges
+
+
+def stored_arrays(graph: Graph) -> tuple[ArrayName, ...]:
+    """Return the arrays of results that are stored from the scratchpad to the memory when the graph has ended, in the order in which they
+    lie in the scratchpad."""
+    names = [name for name in used_tensors(graph) if name in graph.outputs]
+    moved = [tensor for tensor in map(graph.declared.__getitem__, names) if tensor.scratchpad and is_in_memory(tensor)]
+    moved.sort(key=lambda tensor: not _has_known_size(tensor))
+    return tuple(array for tensor in moved for array, _ in tensor_arrays(tensor))
+
+
+def _has_known_size(tensor: TensorDecl) -> bool:
+    """Return whether the bytes of a result are known before the graph runs."""
+    return tensor.format.all_dense and not tensor.like
 
 
 def _no_room(graph: Graph, tensor: TensorDecl, size: int, taken: int, scratchpad: Scratchpad) -> ScratchpadError:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from fuseflow.errors import MachineError
 from fuseflow.memory.buffer_assignment import PortName, buffered_ports
-from fuseflow.memory.layout import AddressRange, ArrayName, lay_out, place_on_chip, transfer_range
+from fuseflow.memory.layout import AddressRange, ArrayName, lay_out, place_on_chip, stored_arrays, transfer_range
 from fuseflow.memory.scratchpad_settings import Scratchpad
 from fuseflow.memory.statistics import MemoryPort, MemoryStatistics
 from fuseflow.samml import nodes as n
@@ -83,7 +83,7 @@ class Controller:
                 hint="give it one: `--set scratchpad=1MB`, or leave the tensor in the memory",
             )
         self.on_chip = place_on_chip(graph, tensors, self.scratchpad)
-        self.stored = tuple(array for array in self.on_chip if array in self.places and array[0] in graph.outputs)
+        self.stored = stored_arrays(graph)
         moved = {name: transfer_range(graph, self.places, transfer) for name, transfer in MOVED.items()}
         return {**self.places, **self.on_chip, **{name: lines for name, lines in moved.items() if lines is not None}}
 

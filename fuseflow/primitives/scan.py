@@ -15,9 +15,14 @@ IDLE, WITHIN, BEHIND = range(3)
 
 
 def root(node: n.Root, context: RuleContext, m: Module) -> None:
+    give_root(context, m, YES)
+
+
+def give_root(context: RuleContext, m: Module, loaded: Expr) -> None:
+    """Add the rules of a root, which fires first once `loaded` holds."""
     (out,) = context.outputs(m)
     step = m.register("step", 2)
-    m.rule("reference", step.is_(0), gives={out: m.value(out, const(0, m.outputs[out]))}, sets={"step": 1})
+    m.rule("reference", step.is_(0) & loaded, gives={out: m.value(out, const(0, m.outputs[out]))}, sets={"step": 1})
     m.rule("done", step.is_(1), gives={out: m.mark(out, DONE)}, sets={"step": 2}, closes=True)
 
 

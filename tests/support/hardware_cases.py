@@ -14,6 +14,7 @@ from typing import Literal
 
 import nm_levels
 import numpy as np
+import scratchpads
 import single_floats
 from bitmaps import in_graph
 from memories import at_dram, at_memory, random_fixed_memory
@@ -32,6 +33,7 @@ from fuseflow.hardware.rtl_simulators import find_tool
 from fuseflow.hardware.tile_array import ARRAY
 from fuseflow.hardware.top import emit_circuit
 from fuseflow.machine.machine import Machine, UnitCycles, UnitIntervals
+from fuseflow.memory.settings import TimedMemory
 from fuseflow.primitives.write import WRITTEN
 from fuseflow.samml.nodes import Locate, Port, TensorWriter
 from fuseflow.sim.reference.build import Network, build_network
@@ -78,6 +80,15 @@ def hardware_case(seed: int, memory: MemoryKind = "ideal", tiles: bool = False) 
     if memory == "any" and rng.random() < 0.6:
         return at_memory(case, seed)
     return replace(case, machine=machine.model_copy(update={"memory": random_fixed_memory(rng)}))
+
+
+def placed_case(seed: int, memory: MemoryKind = "fixed") -> Case:
+    """The case of a seed with some tensors in a scratchpad. Nothing is fetched ahead, since a circuit must not read before it loads."""
+    case = hardware_case(seed, memory, tiles=seed % 5 == 0)
+    settings = case.machine.memory
+    assert isinstance(settings, TimedMemory)
+    settings = settings.model_copy(update={"prefetch": 0, "outstanding": min(settings.outstanding, 32)})
+    return scratchpads.in_graph(replace(case, machine=case.machine.model_copy(update={"memory": settings})), seed)
 
 
 def hardware_machine(seed: int) -> Machine:
@@ -130,7 +141,8 @@ def counted_refusals(tally: Tally) -> Iterator[None]:
     try:
         yield
     except HardwareError as error:
-        known = [what for what in ("has no unit of f64", "slots, and in SystemVerilog") if what in error.message]
+        lacks = "has no unit of f64", "slots, and in SystemVerilog", "moves tensors of no bytes"
+        known = [what for what in lacks if what in error.message]
         if not known:
             raise
         tally.refused[known[0]] += 1

@@ -9,8 +9,9 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Literal, TypeAlias
 
+from fuseflow.errors import HardwareError
 from fuseflow.hardware.axi_ports import memory_ports, port_instance
-from fuseflow.hardware.circuit import Channel, Circuit
+from fuseflow.hardware.circuit import Channel, Circuit, is_on_chip
 from fuseflow.hardware.emit import emit_units, module_body
 from fuseflow.hardware.live_bits import kept_bits
 from fuseflow.hardware.rtl_simulators import CHANNEL, CHANNEL_MEMORY, library_text
@@ -74,8 +75,9 @@ class CircuitParts:
 
     @classmethod
     def of(cls, circuit: Circuit) -> CircuitParts:
-        """Return the parts of a circuit. Raises `HardwareError` if a FIFO has no bound."""
+        """Return the parts of a circuit. Raises `HardwareError` if a FIFO has no bound, or if the circuit has a scratchpad."""
         require_bounds(circuit)
+        _refuse_scratchpads(circuit)
         by_node: dict[str, Counter[Part]] = {}
         modules: dict[str, str] = {}
         units, _ = emit_units(circuit)
@@ -102,6 +104,15 @@ class CircuitParts:
         for parts in self.by_node.values():
             total.update(parts)
         return total
+
+
+def _refuse_scratchpads(circuit: Circuit) -> None:
+    placed = next((unit.node for unit in circuit.units if unit.module.ports and is_on_chip(unit.node, circuit.graph)), None)
+    if placed is not None:
+        raise HardwareError(
+            f"graph `{circuit.graph.name}`: node `{placed.name}` uses the scratchpad, whose area is not modelled",
+            hint="leave the place out of the schedule: the rest of the circuit is the same but for its ports",
+        )
 
 
 def _fifo(channel: Channel, width: int) -> list[Part]:

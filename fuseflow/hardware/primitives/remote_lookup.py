@@ -17,6 +17,7 @@ from fuseflow.hardware.node_context import NodeContext
 from fuseflow.hardware.primitives.locate_load import PLACE_BITS, KeptLevel, bitmap_reference, bitmap_word, located
 from fuseflow.hardware.primitives.memory_ports import Extent, elements_in_flight, read_port
 from fuseflow.hardware.primitives.remote_read import RequestLink, asker, load, request_link, scanned_extent, walked_scan
+from fuseflow.hardware.primitives.remote_root import root
 from fuseflow.hardware.primitives.remote_write import write_lane_values, write_level, write_values
 from fuseflow.primitives.scan import gives_elements, listed, walk
 from fuseflow.samml import nodes as n
@@ -28,6 +29,8 @@ POINT = "point"
 
 def asks(node: n.Node, context: NodeContext) -> bool:
     """Return whether a node makes requests to the memory of the machine."""
+    if isinstance(node, n.Root):
+        return bool(context.transfers)
     if context.memory is None or not isinstance(node, n.TensorUser) or not node.asks_memory(context.declared):
         return False
     return not isinstance(node, n.Scan | n.WriteLevel) or bool(context.level(node).stored)
@@ -162,6 +165,7 @@ def _gate(m: Module, tokens: Head, request: RequestLink, gives: dict[str, Expr],
 
 
 REMOTE_RULES: dict[type[n.Node], Builder] = {
+    n.Root: root,
     n.Scan: scan,
     n.Locate: locate,
     n.Load: load,

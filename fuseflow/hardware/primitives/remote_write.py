@@ -28,26 +28,28 @@ def write_level(node: n.WriteLevel, context: NodeContext, m: Module) -> None:
             entry = port
         else:
             closing.append(port)
-    _write(m, x, entry, closing, context.declared[node.tensor].room(node.level) or 0)
+    _write(context, m, x, entry, closing, context.declared[node.tensor].room(node.level) or 0)
 
 
 def write_values(node: n.WriteValues, context: NodeContext, m: Module) -> None:
     decl, x = context.declared[node.tensor], context.input(m, 0)
-    _write(m, x, WritePort(context, m, "val", decl.value_bits), [], decl.room(-1) or 0)
+    _write(context, m, x, WritePort(context, m, "val", decl.value_bits), [], decl.room(-1) or 0)
 
 
 def write_lane_values(node: n.WriteLaneValues, context: NodeContext, m: Module) -> None:
     decl, x = context.declared[node.tensor], context.input(m, 0)
-    _write(m, x, LanePort(context, m, "val", decl.value_bits, lane_part(node, decl)), [], 0)
+    _write(context, m, x, LanePort(context, m, "val", decl.value_bits, lane_part(node, decl)), [], 0)
 
 
-def _write(m: Module, x: Head, entry: WritePort | None, closing: Sequence[WritePort], room: int) -> None:
+def _write(context: NodeContext, m: Module, x: Head, entry: WritePort | None, closing: Sequence[WritePort], room: int) -> None:
     """Add the rules of a writer of tokens `x`: values go to the port `entry`, ends of fibers to `closing`. Fibers are padded to
-    `room` entries. After `D` a register of each port says whether a partly filled line is `left` to be sent."""
+    `room` entries. After `D` a register of each port says whether a partly filled line is `left` to be sent: the node is busy then,
+    which the end of a run with a scratchpad depends on."""
     memory = m.output(WRITTEN, x.width)
     ports = [*([entry] if entry else []), *closing]
     left = [m.register(f"{port.kind}_left", 1) for port in ports]
     open_ = all_of(~register for register in left)
+    m.busy = ~open_ if context.scratchpad is not None else None
     ends, value = open_ & x.is_stop & x.low.is_(0), open_ & ~x.control
     taken: dict[str, Expr] = {memory: x.token}
     counted: dict[str, Expr | int] = {}
