@@ -99,6 +99,15 @@ irdl.dialect @samml {
     irdl.attributes {"node" = %node, "input" = %input, "depth" = %depth}
   }
 
+  // The hops of the edge to input `input` of node `node`, and the slots of each: 2, or 0 if it is a plain register.
+  irdl.operation @hops {
+    %node = irdl.base "#builtin.string"
+    %input = irdl.base "#builtin.integer"
+    %count = irdl.base "#builtin.integer"
+    %slots = irdl.base "#builtin.integer"
+    irdl.attributes {"node" = %node, "input" = %input, "count" = %count, "slots" = %slots}
+  }
+
   // The operations of primitives: `python tools/dialects.py` writes them from the classes in fuseflow/samml.
 
   // One reference to the whole of every tensor: `0 D`.

@@ -3,7 +3,7 @@
     python tools/fuzz.py --programs 20000 [--seed 0] [--jobs 2] [--bitmap] [--nm] [--wide|--views|--hard|--chosen] [--keep] [--narrow]
         [--split] [--recompute] [--surfaces 5] [--linalg] [--tile]
     python tools/fuzz.py --graphs 100000 [--seed 0] [--jobs 2] [--size small|medium|large] [--bitmap] [--nm] [--select] [--narrow]
-        [--f32] [--lanes]
+        [--f32] [--lanes] [--hops]
     python tools/fuzz.py --training 3000 [--seed 0] [--jobs 2]
 
 Programs: one to six Einsums with data, formats and a schedule are compiled and run, and must mean the same in PyTorch, to the Einsum
@@ -45,7 +45,8 @@ compressed levels of what they read are stored n:m. With --narrow, some of what 
 write has elements of few bits. With --split, some indices of programs are two loops in their region. With --recompute, later regions of
 programs compute some Einsums again. With --select other graphs are
 drawn, each of which has a `select`. With --f32 the same graphs run on machines that compute in 32-bit floats. With --lanes other graphs
-are drawn, whose dense results are written in lanes.
+are drawn, whose dense results are written in lanes. With --hops the same graphs get hops on their edges, none to 12, in front of FIFOs
+of 2 to 64 slots, and must say the same with a process for each hop, too.
 
 Training: small PyTorch models of random layers, with weights in random layouts, a loss, an optimizer and a cut, take one to three training
 steps. Each is checked as every run is, against PyTorch in f32 and f64, and the slope of the loss is measured in f64 for some.
@@ -98,6 +99,7 @@ LONG = 1000
 @click.option("--select", is_flag=True, help="graphs: each with a `select`")
 @click.option("--f32", is_flag=True, help="graphs: on machines that compute in 32-bit floats")
 @click.option("--lanes", is_flag=True, help="graphs: dense results that are written in lanes")
+@click.option("--hops", is_flag=True, help="graphs: with hops on their edges")
 @click.option("--wide", is_flag=True, help="programs: merged dimensions, integers, vectors and more")
 @click.option("--views", is_flag=True, help="programs: slices, gathers, concatenations, maxima by pattern, top-k")
 @click.option("--hard", is_flag=True, help="programs: values that cancel, NaN, infinities, sizes of 0")
@@ -121,6 +123,7 @@ def main(
     select: bool,
     f32: bool,
     lanes: bool,
+    hops: bool,
     wide: bool,
     views: bool,
     hard: bool,
@@ -142,11 +145,11 @@ def main(
         raise click.UsageError(
             "--hard and --chosen draw programs of their own, which take no --keep, --narrow, --split or --recompute"
         )
-    if programs is not None and (select or f32 or lanes):
-        raise click.UsageError("--select, --f32 and --lanes are of --graphs")
-    if training is not None and (size or bitmap or nm or select or narrow or f32 or lanes):
+    if programs is not None and (select or f32 or lanes or hops):
+        raise click.UsageError("--select, --f32, --lanes and --hops are of --graphs")
+    if training is not None and (size or bitmap or nm or select or narrow or f32 or lanes or hops):
         raise click.UsageError("--training takes no options but --seed and --jobs")
-    if lanes and (size or bitmap or nm or select or narrow or f32):
+    if lanes and (size or bitmap or nm or select or narrow or f32 or hops):
         raise click.UsageError("--lanes draws graphs of its own, which take no other options")
     if programs is not None:
         sys.exit(
@@ -159,7 +162,7 @@ def main(
         )
     if training is not None:
         sys.exit(fuzz_training(training, seed, jobs))
-    sys.exit(fuzz_graphs(graphs or 0, seed, jobs, size, bitmap, nm, select, narrow, f32, lanes))
+    sys.exit(fuzz_graphs(graphs or 0, seed, jobs, size, bitmap, nm, select, narrow, f32, lanes, hops))
 
 
 @dataclass(frozen=True)
@@ -258,20 +261,30 @@ def _run(work: tuple[int, int, Options]) -> Tally:
 
 
 def fuzz_graphs(
-    graphs: int, seed: int, jobs: int, size: Any, bitmap: bool, nm: bool, select: bool, narrow: bool, f32: bool, lanes: bool
+    graphs: int,
+    seed: int,
+    jobs: int,
+    size: Any,
+    bitmap: bool,
+    nm: bool,
+    select: bool,
+    narrow: bool,
+    f32: bool,
+    lanes: bool,
+    hops: bool,
 ) -> bool:
     """Whether anything differs."""
     start = last = time.monotonic()
     deadlocks = firings = done = 0
     wrong: list[int] = []
-    for outcome in graph_fuzz.outcomes(range(seed, seed + graphs), size, jobs, bitmap, nm, select, narrow, f32, lanes):
+    for outcome in graph_fuzz.outcomes(range(seed, seed + graphs), size, jobs, bitmap, nm, select, narrow, f32, lanes, hops):
         done, firings, deadlocks = done + 1, firings + outcome.firings, deadlocks + outcome.deadlock
         for line in outcome.lines:
             click.echo(f"seed {outcome.seed}: {line}")
         if outcome.lines:
             wrong.append(outcome.seed)
             if len(wrong) <= SHRUNK:
-                click.echo(graph_fuzz.smaller(outcome.seed, size, bitmap, nm, select, narrow, f32, lanes))
+                click.echo(graph_fuzz.smaller(outcome.seed, size, bitmap, nm, select, narrow, f32, lanes, hops))
         if time.monotonic() - last > PROGRESS:
             last = time.monotonic()
             click.echo(f"{done:,} of {graphs:,} graphs, {len(wrong)} differ, {last - start:.0f} s", err=True)

@@ -95,6 +95,12 @@ def build_circuit(graph: n.Graph, machine: Machine) -> Circuit:
             f"machine `{machine.name}` has `rules: comal`, the times of a simulator that is no model of hardware",
             hint="take a machine with `rules: dataflow`, such as `ideal`",
         )
+    if graph.hops:
+        edge, _ = graph.hops[0]
+        raise HardwareError(
+            f"graph `{graph.name}` has hops at input {edge.input} of `{edge.node}`; a circuit has none",
+            hint="leave the hops out of the graph",
+        )
     types, bounds, readers = graph.types(), stream_bounds(graph), graph.readers()
     deepest = max(types, key=lambda port: types[port].depth)
     if types[deepest].depth > MOST_LEVELS:

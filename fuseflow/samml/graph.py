@@ -15,6 +15,7 @@ from fuseflow.float32.operator_precision import computing_precision, precision_o
 from fuseflow.notebook_table import SummaryTable
 from fuseflow.ops import Precision
 from fuseflow.samml.compute import Alu
+from fuseflow.samml.hops import Hops
 from fuseflow.samml.node import TensorReader, TensorUser, operand_bits
 from fuseflow.samml.node_content import settings
 from fuseflow.samml.primitives import Primitive
@@ -45,7 +46,7 @@ class Graph:
 
     `tensors` declares all tensors that are read or written, and `outputs` names those that are written. `fiber_fifos` lists the edges
     that must hold a whole fiber, because a value is used before and after a reduction of itself: a small FIFO would deadlock there.
-    `depths` overrides the machine's FIFO depth for single edges.
+    `depths` overrides the machine's FIFO depth for single edges, and `hops` are those of the edges that have any.
     """
 
     name: str
@@ -54,6 +55,7 @@ class Graph:
     outputs: tuple[str, ...]
     fiber_fifos: tuple[Edge, ...] = ()
     depths: tuple[tuple[Edge, int], ...] = ()
+    hops: tuple[tuple[Edge, Hops], ...] = ()
 
     def __repr__(self) -> str:
         return f"<Graph {self.name}: {len(self.nodes)} nodes, reads {', '.join(self.inputs)}, writes {', '.join(self.outputs)}>"
@@ -104,7 +106,8 @@ class Graph:
             ]
         )
         depths = tuple((place[edge.node], edge.input, depth) for edge, depth in self.depths)
-        return GraphStructure(tensors, (repr(nodes), declared, tuple(number[name] for name in self.outputs), depths))
+        hops = tuple((place[edge.node], edge.input, hops.count, hops.slots) for edge, hops in self.hops)
+        return GraphStructure(tensors, (repr(nodes), declared, tuple(number[name] for name in self.outputs), depths, hops))
 
     def with_structure_of(self, other: Graph, tensors: Mapping[str, str]) -> Graph:
         """Return this graph, which equals `other` up to names, with the structure of `other` stored, so that it is not computed
@@ -116,6 +119,10 @@ class Graph:
     def with_depths(self, depths: Mapping[Edge, int]) -> Graph:
         """Return the graph with these FIFO depths; the depths of other FIFOs do not change."""
         return replace(self, depths=tuple({**dict(self.depths), **depths}.items()))
+
+    def with_hops(self, hops: Mapping[Edge, Hops]) -> Graph:
+        """Return the graph with these hops, and no others. Edges without any may be left out."""
+        return replace(self, hops=tuple((edge, some) for edge, some in hops.items() if some.count))
 
     def types(self) -> dict[Port, StreamType]:
         """Return the type of every stream of a verified graph."""

@@ -8,6 +8,7 @@ from math import inf
 
 from fuseflow.errors import GraphError, MachineError, SimulationError, TensorError, did_you_mean
 from fuseflow.garbage_collection import collection_paused
+from fuseflow.machine.edge_fifos import require_slots_behind_hops
 from fuseflow.machine.machine import Machine
 from fuseflow.memory.memory_interface import ControllerFactory
 from fuseflow.memory.statistics import MemoryStatistics
@@ -109,12 +110,13 @@ def simulate(
     `expected` is an estimate of the firings, 0 if there is none, by which `auto` recognizes long runs at once. `progress` is
     called now and then with the number of firings so far. With `check` every stream is verified after the run, and with `record`
     all streams are returned. The memory is the machine's, or one that `attach` makes. Raises `GraphError` if the engine gets a
-    graph that does not verify, `MachineError` if the machine does not support an operation of the graph or has no room for its
-    resident tensors, `TensorError` if a tensor is missing or is not what the graph declares, `DeadlockError` if no node can move
+    graph that does not verify, `MachineError` if the machine does not support an operation or the hops of the graph or has no room
+    for its resident tensors, `TensorError` if a tensor is missing or is not what the graph declares, `DeadlockError` if no node can move
     before the end, and `SimulationError` if the streams do not fit together.
     """
     if machine.rules == "comal":
         _refuse_depths(graph, machine)
+    require_slots_behind_hops(graph, machine)
     refuse_untimed(graph, machine)
     structures = tensors
     tensors = as_declared(graph, {**auxiliary_tensors(graph), **tensors})

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 from engines import LIMITS, disagreements
-from graph_fuzz import drawn
+from graph_fuzz import compare, drawn
 from random_graphs import random_case
 from random_graphs.case import Case
 
@@ -79,6 +79,15 @@ def test_random_graphs_in_32_bit_floats_agree(first: int) -> None:
         case, limits = drawn(seed, None, single=True), LIMITS[seed % len(LIMITS)]
         found = list(disagreements(case, limits))
         assert not found, f"seed {seed} with {limits}: " + "\n".join(found[:5])
+
+
+@pytest.mark.parametrize("first", chunks(10000, 1, 3))
+def test_random_graphs_with_hops_are_those_with_a_process_for_each_hop(first: int) -> None:
+    """The same graphs with hops on their edges, on the reference, the engine, and with a process for each hop. `tools/fuzz.py --graphs N
+    --hops` draws more."""
+    for seed in range(first, first + CHUNK):
+        _, found = compare(drawn(seed, None, hops=True), seed)
+        assert not found, f"seed {seed}: " + "\n".join(found[:5])
 
 
 @pytest.mark.parametrize("execute", [reference, fast], ids=["reference", "engine"])
