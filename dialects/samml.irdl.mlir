@@ -354,6 +354,19 @@ irdl.dialect @samml {
     irdl.attributes {"node" = %node, "levels" = %levels}
   }
 
+  // The same stream a cycle later: a hop of an array at which the route of a stream divides, or passes a reader. It has two slots, and
+  // gives each token to all its readers at once.
+  irdl.operation @link {
+    %stream_crd = irdl.base @samml::@crd
+    %stream_ref = irdl.base @samml::@ref
+    %stream_val = irdl.base @samml::@val
+    %stream = irdl.any_of(%stream_crd, %stream_ref, %stream_val)
+    irdl.operands(stream: %stream)
+    irdl.results(out: %stream)
+    %node = irdl.base "#builtin.string"
+    irdl.attributes {"node" = %node}
+  }
+
   // The value array of `tensor` at every reference; `N` gives its implicit value.
   irdl.operation @load {
     %depth0 = irdl.any

@@ -16,6 +16,7 @@ from fuseflow.hardware.arithmetic import ARITHMETICS, Arithmetic
 from fuseflow.hardware.node_context import NodeContext
 from fuseflow.hardware.primitives import RULES
 from fuseflow.hardware.primitives.remote_lookup import REMOTE_RULES, asks
+from fuseflow.machine.edge_fifos import edge_fifo
 from fuseflow.machine.machine import Machine
 from fuseflow.machine.timing import node_timing
 from fuseflow.memory.buffer_assignment import buffered_ports, preloaded_readers, sequential_readers
@@ -136,7 +137,7 @@ def build_circuit(graph: n.Graph, machine: Machine) -> Circuit:
         for k, port in enumerate(node.ports):
             in_place = bool(types[port].tile) or f"out{k}" in unit.module.late
             for edge in readers.get(port, ()):
-                depth = depths.get(edge, machine.first_depth)
+                depth = edge_fifo(graph.by_name[edge.node], depths.get(edge), None, timing.latency, machine).slots
                 channels.append(
                     Channel(node.name, f"out{k}", edge.node, f"in{edge.input}", depth, timing.latency, edge, in_place)
                 )

@@ -7,8 +7,7 @@ from dataclasses import dataclass
 
 from fuseflow.errors import MachineError
 from fuseflow.machine.machine import Machine
-from fuseflow.samml.graph import Graph
-from fuseflow.samml.hops import Hops
+from fuseflow.samml import nodes as n
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,19 +27,26 @@ class EdgeFifo:
         return None if self.depth is None else self.depth + self.added
 
 
-def edge_fifo(depth: int | None, hops: Hops | None, latency: int) -> EdgeFifo:
-    """Return the FIFO of an edge of a depth whose writer has a latency in cycles. `hops` is None if the edge has none.
+def edge_fifo(reader: n.Node, stated: int | None, hops: n.Hops | None, latency: int, machine: Machine) -> EdgeFifo:
+    """Return the FIFO of an edge to `reader` whose writer has a latency in cycles. `stated` is the depth in the graph, and `hops` the
+    hops; both may be None.
 
-    A chain of hops of two slots in front of a FIFO of two slots or more is one FIFO. The first hop has a slot more for each cycle of
-    the writer's latency after the first.
+    A chain of hops of two slots in front of a FIFO of two slots or more is one FIFO. The first hop, or a node that is a hop itself,
+    has a slot more for each cycle of the writer's latency after the first.
     """
-    if hops is None or hops.count == 0:
-        return EdgeFifo(depth)
-    added = 2 * hops.count + latency - 1 if hops.slots else 0
-    return EdgeFifo(depth, hops.count, added, 0 if depth is None else hops.count)
+    depth, count = stated_depth(reader, stated, machine), 0 if hops is None else hops.count
+    added = 2 * count if hops is not None and hops.slots else 0
+    if added or reader.stage_slots:
+        added += latency - 1
+    return EdgeFifo(None, count) if depth is None else EdgeFifo(depth, count, added, count)
 
 
-def require_slots_behind_hops(graph: Graph, machine: Machine) -> None:
+def stated_depth(reader: n.Node, stated: int | None, machine: Machine) -> int | None:
+    """Return the slots of the FIFO at a reader: those that are stated, those of a hop, or those of the machine."""
+    return stated or reader.stage_slots or machine.first_depth
+
+
+def require_slots_behind_hops(graph: n.Graph, machine: Machine) -> None:
     """Raise `MachineError` if hops cannot be simulated: on a machine with `rules: comal`, or where a FIFO of one slot is behind hops of
     two slots."""
     depths = dict(graph.depths)
@@ -50,7 +56,7 @@ def require_slots_behind_hops(graph: Graph, machine: Machine) -> None:
                 f"graph `{graph.name}` has hops at input {edge.input} of `{edge.node}`; machine `{machine.name}` knows none",
                 hint="leave the hops out of the graph, or take a machine with `rules: dataflow`",
             )
-        depth = depths.get(edge, machine.first_depth)
+        depth = stated_depth(graph.by_name[edge.node], depths.get(edge), machine)
         if hops.count and hops.slots and depth == 1:
             raise MachineError(
                 f"graph `{graph.name}` has hops before a FIFO of one slot, at input {edge.input} of `{edge.node}`",

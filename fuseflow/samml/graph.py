@@ -16,6 +16,7 @@ from fuseflow.notebook_table import SummaryTable
 from fuseflow.ops import Precision
 from fuseflow.samml.compute import Alu
 from fuseflow.samml.hops import Hops
+from fuseflow.samml.moves import Link
 from fuseflow.samml.node import TensorReader, TensorUser, operand_bits
 from fuseflow.samml.node_content import settings
 from fuseflow.samml.primitives import Primitive
@@ -167,6 +168,23 @@ class Graph:
         if isinstance(node, Alu):
             return computing_precision(node.function, *_operand_precisions(node, self.precisions))
         return widest([self.precisions[port] for port in node.inputs if port in self.precisions])
+
+    @cached_property
+    def hop_count(self) -> int:
+        """The hops of all edges, and the links, each of which is a hop."""
+        return sum(hops.count for _, hops in self.hops) + sum(isinstance(node, Link) for node in self.nodes)
+
+    @property
+    def node_count(self) -> int:
+        """The nodes that are no links."""
+        return sum(not isinstance(node, Link) for node in self.nodes)
+
+    def maker(self, port: Port) -> Primitive:
+        """Return the node that made a stream, before links that pass it on."""
+        node = self.by_name[port.node]
+        while isinstance(node, Link):
+            node = self.by_name[node.inputs[0].node]
+        return node
 
     def readers(self) -> dict[Port, tuple[Edge, ...]]:
         """Return the readers of each stream, in node order."""

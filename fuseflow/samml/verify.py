@@ -74,6 +74,8 @@ class StreamProver:
         outputs = node.check(check)
         self._nodes[node.name] = node
         context.add(node.name, partial(n.stream_name, node), node.gives_parents)
+        if isinstance(node, n.Link):
+            context.passed[n.Port(node.name)] = check.made(0)
         types = node.typed([s.type for s in check.inputs], context.tensors)
         limits = node.bounds([s.bound for s in check.inputs], context.tensors)
         for k, (kind, output, bound) in enumerate(zip(types, outputs, limits, strict=True)):

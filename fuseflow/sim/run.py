@@ -14,7 +14,7 @@ from fuseflow.memory.memory_interface import ControllerFactory
 from fuseflow.memory.statistics import MemoryStatistics
 from fuseflow.samml import tokens
 from fuseflow.samml.auxiliary_tensors import auxiliary_tensors
-from fuseflow.samml.nodes import Edge, Graph, Locate, Port, TensorDecl
+from fuseflow.samml.nodes import Edge, Graph, Link, Locate, Port, TensorDecl
 from fuseflow.sim.configuration_load import ConfigurationLoad, configuration_bytes, require_room
 from fuseflow.sim.engine_names import Engine
 from fuseflow.sim.outcome.deadlock import Deadlock, deadlock_error, sufficient_depths
@@ -47,6 +47,7 @@ class Simulation:
     tensors, in the configuration before the run begins. `kept` is the number of coordinates that each node keeps on chip, for
     nodes that first read a level and then look coordinates up in it. `values` is the number of values to which each node with an
     operator applied it. `tiles` is the number of runs, one after the other, of which it consists.
+    `hops` are those of the graph, of its edges and its links.
     """
 
     outputs: Mapping[str, Tensor]
@@ -64,11 +65,17 @@ class Simulation:
     kept: Mapping[str, int] = field(default_factory=dict)
     values: Mapping[str, int] = field(default_factory=dict)
     tiles: int = 1
+    hops: int = 0
 
     @property
     def config(self) -> ConfigurationLoad:
         """The load from the memory into the configuration before the run."""
         return ConfigurationLoad.at(inf if self.memory is None else self.memory.peak, self.config_bytes)
+
+    @property
+    def node_count(self) -> int:
+        """The number of nodes that are no links, which count as hops."""
+        return sum(node.op != Link.op for node in self.nodes)
 
     @property
     def firings(self) -> int:
@@ -186,6 +193,7 @@ def _result(
             if isinstance(node, Locate) and node.keeps(graph.declared)
         },
         values=outcome.values,
+        hops=graph.hop_count,
     )
 
 

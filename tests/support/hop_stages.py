@@ -125,8 +125,8 @@ def _put_stages(network: Network, edge: Edge, hops: Hops) -> Crossing:
         note, kind, last.slots = partial(_give_back, crossing.taken, credits[0]), Fifo, None
         waited.append(slots)
         ways = (*(make_output(1, (fifo,)) for fifo in credits[1:]), SlotOutput(slots))
-        network.processes += [_stage(node, fifo, way) for fifo, way in zip(credits, ways, strict=True)]
-    network.processes += [_stage(node, a, make_output(1, (b,))) for a, b in zip(chain, (*chain[1:], last), strict=True)]
+        network.processes += [stage(node, fifo, way) for fifo, way in zip(credits, ways, strict=True)]
+    network.processes += [stage(node, a, make_output(1, (b,))) for a, b in zip(chain, (*chain[1:], last), strict=True)]
     append, fifos = last.append, tuple(chain[0] if fifo is last else fifo for fifo in out.fifos)
     last.__class__ = _noting(kind, note)
     out.fifos, out.appends = fifos, tuple(chain[0].append if a == append else a for a in out.appends)
@@ -137,7 +137,7 @@ def _put_stages(network: Network, edge: Edge, hops: Hops) -> Crossing:
     return crossing
 
 
-def _stage(node: Node, fifo: Fifo, out: Output) -> Process:
+def stage(node: Node, fifo: Fifo, out: Output) -> Process:
     """A process that takes each token and gives it on."""
     process = Process(node, (fifo,), (out,), 1)
     process.helper, process.steps = True, _pass_on(process, fifo, out)

@@ -246,15 +246,14 @@ def _zeroed(dtype: npt.DTypeLike, sizes: Sequence[int]) -> tuple[list[Array], Ar
 
 def _reader_fifos(layout: NetworkLayout, machine: Machine, timings: Sequence[NodeTiming | None]) -> list[EdgeFifo]:
     """Return the FIFO of every reader."""
-    given, hops = dict(layout.graph.depths), dict(layout.graph.hops)
+    given, hops, by_name = dict(layout.graph.depths), dict(layout.graph.hops), layout.graph.by_name
     links = [key.depth if isinstance(key, Link) else None for key in layout.keys]
     latencies = [timing.latency if timing else 1 for timing in timings]
-    return [
-        EdgeFifo(links[r.stream])
-        if r.edge is None
-        else edge_fifo(given.get(r.edge, machine.first_depth), hops.get(r.edge), latencies[layout.writer_of[r.stream]])
-        for r in layout.edges
-    ]
+
+    def fifo(edge: n.Edge, stream: int) -> EdgeFifo:
+        return edge_fifo(by_name[edge.node], given.get(edge), hops.get(edge), latencies[layout.writer_of[stream]], machine)
+
+    return [EdgeFifo(links[r.stream]) if r.edge is None else fifo(r.edge, r.stream) for r in layout.edges]
 
 
 def _defers(layout: NetworkLayout, depths: Sequence[int | None]) -> bool:

@@ -78,7 +78,7 @@ def build_network(
         outputs = []
         for port in node.ports:
             for edge in readers.get(port, ()):
-                numbers = edge_fifo(depths.get(edge, machine.first_depth), hops.get(edge), timing.latency)
+                numbers = edge_fifo(graph.by_name[edge.node], depths.get(edge), hops.get(edge), timing.latency, machine)
                 fifos[edge] = _fifo(edge, numbers, delayed.get(edge, numbers.delay))
             read = [fifos[edge] for edge in readers.get(port, ())]
             network.streams[port] = LaggedOutput(read, lagging[port]) if port in lagging else make_output(timing.latency, read)
@@ -114,4 +114,6 @@ def _fifo(edge: n.Edge, numbers: EdgeFifo, delay: int) -> Fifo:
     depth = numbers.depth
     if depth is None:
         return DelayedFifo(edge, delay) if delay else Fifo(edge)
-    return LinkFifo(edge, depth, delay, numbers.added, numbers.back) if numbers.delay else BoundedFifo(edge, depth)
+    if numbers.delay or numbers.added:
+        return LinkFifo(edge, depth, delay, numbers.added, numbers.back)
+    return BoundedFifo(edge, depth)
