@@ -99,6 +99,15 @@ irdl.dialect @samml {
     irdl.attributes {"node" = %node, "input" = %input, "depth" = %depth}
   }
 
+  // The hops of the edge to input `input` of node `node`, and the slots of each: 2, or 0 if it is a plain register.
+  irdl.operation @hops {
+    %node = irdl.base "#builtin.string"
+    %input = irdl.base "#builtin.integer"
+    %count = irdl.base "#builtin.integer"
+    %slots = irdl.base "#builtin.integer"
+    irdl.attributes {"node" = %node, "input" = %input, "count" = %count, "slots" = %slots}
+  }
+
   // The operations of primitives: `python tools/dialects.py` writes them from the classes in fuseflow/samml.
 
   // One reference to the whole of every tensor: `0 D`.
@@ -343,6 +352,19 @@ irdl.dialect @samml {
     %node = irdl.base "#builtin.string"
     %levels = irdl.base "#builtin.integer"
     irdl.attributes {"node" = %node, "levels" = %levels}
+  }
+
+  // The same stream a cycle later: a hop of an array at which the route of a stream divides, or passes a reader. It has two slots, and
+  // gives each token to all its readers at once.
+  irdl.operation @link {
+    %stream_crd = irdl.base @samml::@crd
+    %stream_ref = irdl.base @samml::@ref
+    %stream_val = irdl.base @samml::@val
+    %stream = irdl.any_of(%stream_crd, %stream_ref, %stream_val)
+    irdl.operands(stream: %stream)
+    irdl.results(out: %stream)
+    %node = irdl.base "#builtin.string"
+    irdl.attributes {"node" = %node}
   }
 
   // The value array of `tensor` at every reference; `N` gives its implicit value.

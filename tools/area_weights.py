@@ -15,6 +15,7 @@ import re
 import sys
 from collections import Counter
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from itertools import count, product
 from pathlib import Path
 
@@ -139,6 +140,26 @@ def lane_circuits(memory: bool) -> Iterator[Circuit]:
                 yield bounded_circuit(region.graph, machine)
 
 
+def linked_circuits() -> Iterator[Circuit]:
+    """Those of models with a link on each stream."""
+    machine = model_machine(False)
+    for model in MODELS.values():
+        for region in model.compile(machine).regions:
+            yield bounded_circuit(linked(region.graph), machine)
+
+
+def linked(graph: n.Graph) -> n.Graph:
+    """The graph with a link between each writer and its readers."""
+    nodes, behind = list[n.Primitive](), dict[n.Port, n.Port]()
+    for node in graph.nodes:
+        nodes.append(replace(node, inputs=tuple(behind[port] for port in node.inputs)))
+        for k, port in enumerate(node.ports):
+            link = n.Link(f"{node.name}.link{k}", (port,))
+            behind[port] = n.Port(link.name)
+            nodes.append(link)
+    return replace(graph, nodes=tuple(nodes))
+
+
 def random_circuits(memory: bool) -> Iterator[Circuit]:
     for seed in count():
         case = hardware_case(seed, "fixed" if memory else "ideal")
@@ -171,6 +192,8 @@ def controls(circuits: Iterable[Circuit], least: int, names: Iterable[str], aski
         add(circuit)
     for circuit in lane_circuits(asking):
         add(circuit, set(LANE_WRITERS))
+    for circuit in () if asking else linked_circuits():
+        add(circuit, {n.Link.op})
     rare = {name for name in names if name not in areas} - {"select"}
     for circuit in random_circuits(asking):
         if not rare:

@@ -21,6 +21,7 @@ from fuseflow.samml.nodes import (
     Fork,
     Graph,
     Join,
+    Link,
     Locate,
     Merge,
     Node,
@@ -168,6 +169,8 @@ def output_shapes(
             return [inputs[0].inner(inputs[0].elements * node.size, node.size)]
         case Root():
             return [ExpectedStream()]
+        case Link():
+            return [inputs[0]]
         case Fork():
             return [inputs[0].resized(inputs[0].elements / node.lanes)._replace(present=inputs[0].present)] * node.lanes
         case Merge():

@@ -71,7 +71,7 @@ class Addresses:
                     port = node.inputs[carried[0]]
                 case n.Align():
                     port = node.inputs[2]
-                case n.Fork() | n.Merge():
+                case n.Fork() | n.Merge() | n.Link():
                     port = node.inputs[0]
                 case n.Root() | n.Scan() | n.Range() | n.Repeat() | n.Pointwise() | n.Reduce() | n.Accumulate():
                     return port
@@ -90,7 +90,7 @@ class Addresses:
 
     def _dealing(self, port: n.Port) -> str:
         """Return the name of the fork that deals the references of a stream within their innermost lists, empty if none does."""
-        while isinstance(producer := self.by_name[port.node], n.Fork | n.Join | n.Locate):
+        while isinstance(producer := self.by_name[port.node], n.Fork | n.Join | n.Locate | n.Link):
             if isinstance(producer, n.Fork):
                 return producer.name
             if isinstance(producer, n.Locate):

@@ -16,6 +16,7 @@ from fuseflow.hardware.arithmetic import ARITHMETICS, Arithmetic
 from fuseflow.hardware.node_context import NodeContext
 from fuseflow.hardware.primitives import RULES
 from fuseflow.hardware.primitives.remote_lookup import REMOTE_RULES, asks
+from fuseflow.machine.edge_fifos import edge_fifo
 from fuseflow.machine.machine import Machine
 from fuseflow.machine.timing import node_timing
 from fuseflow.memory.buffer_assignment import buffered_ports, preloaded_readers, sequential_readers
@@ -108,6 +109,12 @@ def build_circuit(graph: n.Graph, machine: Machine) -> Circuit:
             f"machine `{machine.name}` has `rules: comal`, the times of a simulator that is no model of hardware",
             hint="take a machine with `rules: dataflow`, such as `ideal`",
         )
+    if graph.hops:
+        edge, _ = graph.hops[0]
+        raise HardwareError(
+            f"graph `{graph.name}` has hops at input {edge.input} of `{edge.node}`; a circuit has none",
+            hint="leave the hops out of the graph",
+        )
     types, bounds, readers = graph.types(), stream_bounds(graph), graph.readers()
     deepest = max(types, key=lambda port: types[port].depth)
     if types[deepest].depth > MOST_LEVELS:
@@ -146,7 +153,7 @@ def build_circuit(graph: n.Graph, machine: Machine) -> Circuit:
         for k, port in enumerate(node.ports):
             in_place = bool(types[port].tile) or f"out{k}" in unit.module.late
             for edge in readers.get(port, ()):
-                depth = depths.get(edge, machine.first_depth)
+                depth = edge_fifo(graph.by_name[edge.node], depths.get(edge), None, timing.latency, machine).slots
                 channels.append(
                     Channel(node.name, f"out{k}", edge.node, f"in{edge.input}", depth, timing.latency, edge, in_place)
                 )

@@ -8,7 +8,7 @@ from typing import NamedTuple
 from fuseflow.machine import comal
 from fuseflow.machine.machine import Machine
 from fuseflow.samml import nodes as n
-from fuseflow.samml.node import operand_bits
+from fuseflow.samml.node import HOP_UNIT, operand_bits
 from fuseflow.tile_ops import TileShape, work_count
 
 
@@ -32,6 +32,8 @@ def node_timing(node: n.Node, graph: n.Graph, machine: Machine, tiles: Sequence[
         interval = comal.firing_interval(node, tiles)
         return NodeTiming(1, interval, interval)
     unit = node.unit(graph.declared if isinstance(node, n.TensorUser) else {})
+    if unit == HOP_UNIT:
+        return NodeTiming(1, 1, 1)
     latency, interval = machine.latency.of(unit.latency), 1 if unit.pipelined else machine.interval.of(unit.latency)
     if unit.function and any(tiles):
         elements = machine.tile_macs * machine.lanes.of(operand_bits(node, graph.element_bits))

@@ -62,10 +62,9 @@ def sequential_readers(graph: n.Graph) -> set[str]:
     """Return the names of the scans and loads that read their whole array in order: all their references come directly from the
     scan of the level above, which does so too, up to the root."""
     names: set[str] = set()
-    producers = graph.by_name
     for node in graph.nodes:
         if isinstance(node, n.Scan | n.Load):
-            above, tensor = producers[node.inputs[0].node], graph.declared[node.tensor]
+            above, tensor = graph.maker(node.inputs[0]), graph.declared[node.tensor]
             level = node.level if isinstance(node, n.Scan) else len(tensor.format.levels)
             if isinstance(above, n.Root):
                 in_order = level == 0

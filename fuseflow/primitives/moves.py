@@ -36,6 +36,12 @@ def fork(node: n.Fork, context: RuleContext, m: Module) -> None:
         m.rule(f"to {k}", ~x.control & turn.is_(k), [x], gives={lanes[k]: x.token}, sets={"turn": (k + 1) % len(lanes)})
 
 
+def link(node: n.Link, context: RuleContext, m: Module) -> None:
+    x, (out,) = context.input(m, 0), context.outputs(m)
+    m.rule("control", x.control, [x], gives={out: x.token}, closes=True)
+    m.rule("value", ~x.control, [x], gives={out: x.token})
+
+
 def merge(node: n.Merge, context: RuleContext, m: Module) -> None:
     """The rules of each lane, for when it is its turn. An element is a value, or a list that a stop with a highest level of `levels` - 1
     or more ends. Of the dealt list `taken` elements were had, and `ended` lanes have come to its end."""
@@ -94,4 +100,4 @@ def _lists(
         m.rule(f"{k} end of {had}", when, [lane, *rest], gives=passed, sets=begins, closes=True, expects=same & alike)
 
 
-RULES: dict[type[n.Node], Builder] = {n.Repeat: repeat, n.Fork: fork, n.Merge: merge}
+RULES: dict[type[n.Node], Builder] = {n.Repeat: repeat, n.Fork: fork, n.Merge: merge, n.Link: link}

@@ -138,7 +138,7 @@ def compiled_table(compiled: Compiled) -> Table:
     table = plain_table("region", "order", "Einsums", "nodes", "roofline", "about\nFLOPs", "about\nbytes", numbers_from=2)
     for region in compiled.regions:
         cost = region.estimate
-        numbers = (len(region.einsums), len(region.graph.nodes), cost.cycles, cost.flops, cost.bytes)
+        numbers = (len(region.einsums), region.graph.node_count, cost.cycles, cost.flops, cost.bytes)
         table.add_row(escape(region.name), ",".join(region.fused.order), *(f"{n:,.0f}" for n in numbers))
     return table
 
@@ -153,7 +153,7 @@ def result_table(result: Result) -> Table:
     for region in result.regions:
         run = region.simulation
         moved = [sum(t.bytes for t in run.traffic if t.direction == direction) for direction in ("read", "write")]
-        counts = (len(region.einsums), run.cycles, run.bound, len(run.nodes), run.firings, run.tokens, run.flops, *moved)
+        counts = (len(region.einsums), run.cycles, run.bound, run.node_count, run.firings, run.tokens, run.flops, *moved)
         rows.append(counts + config_numbers(region.config, config))
     for region, row in zip(result.regions, rows, strict=True):
         table.add_row(escape(region_label(region.name, region.repeats)), *(f"{n:,}" for n in row))

@@ -133,7 +133,7 @@ class Result:
         columns = ("region", "runs", "cycles", "roofline", "nodes", "firings", "FLOPs", "bytes")
         runs = [(r, r.simulation) for r in self.regions]
         rows = tuple(
-            (r.name, r.times, r.cycles, s.bound, len(s.nodes), s.firings, s.flops, sum(t.bytes for t in s.traffic))
+            (r.name, r.times, r.cycles, s.bound, s.node_count, s.firings, s.flops, sum(t.bytes for t in s.traffic))
             for r, s in runs
         )
         title = f"{self.settings.model} on {self.settings.machine.name}: {self.cycles:,} cycles, {self._verdict}"
@@ -240,7 +240,7 @@ def region_json(region: RegionResult) -> dict[str, Any]:
         "cycles": run.cycles,
         "config": asdict(region.config),
         "resources": region.resources.to_json(),
-        "nodes": len(run.nodes),
+        "nodes": run.node_count,
         "firings": run.firings,
         "tokens": run.tokens,
         "roofline": {"compute": run.busiest, "memory": None if run.memory is None else run.memory.bound, "bound": run.bound},

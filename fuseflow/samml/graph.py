@@ -15,6 +15,8 @@ from fuseflow.float32.operator_precision import computing_precision, precision_o
 from fuseflow.notebook_table import SummaryTable
 from fuseflow.ops import Precision
 from fuseflow.samml.compute import Alu
+from fuseflow.samml.hops import Hops
+from fuseflow.samml.moves import Link
 from fuseflow.samml.node import TensorReader, TensorUser, operand_bits
 from fuseflow.samml.node_content import settings
 from fuseflow.samml.primitives import Primitive
@@ -45,7 +47,7 @@ class Graph:
 
     `tensors` declares all tensors that are read or written, and `outputs` names those that are written. `fiber_fifos` lists the edges
     that must hold a whole fiber, because a value is used before and after a reduction of itself: a small FIFO would deadlock there.
-    `depths` overrides the machine's FIFO depth for single edges.
+    `depths` overrides the machine's FIFO depth for single edges, and `hops` are those of the edges that have any.
     """
 
     name: str
@@ -54,6 +56,7 @@ class Graph:
     outputs: tuple[str, ...]
     fiber_fifos: tuple[Edge, ...] = ()
     depths: tuple[tuple[Edge, int], ...] = ()
+    hops: tuple[tuple[Edge, Hops], ...] = ()
 
     def __repr__(self) -> str:
         return f"<Graph {self.name}: {len(self.nodes)} nodes, reads {', '.join(self.inputs)}, writes {', '.join(self.outputs)}>"
@@ -104,7 +107,8 @@ class Graph:
             ]
         )
         depths = tuple((place[edge.node], edge.input, depth) for edge, depth in self.depths)
-        return GraphStructure(tensors, (repr(nodes), declared, tuple(number[name] for name in self.outputs), depths))
+        hops = tuple((place[edge.node], edge.input, hops.count, hops.slots) for edge, hops in self.hops)
+        return GraphStructure(tensors, (repr(nodes), declared, tuple(number[name] for name in self.outputs), depths, hops))
 
     def with_structure_of(self, other: Graph, tensors: Mapping[str, str]) -> Graph:
         """Return this graph, which equals `other` up to names, with the structure of `other` stored, so that it is not computed
@@ -116,6 +120,10 @@ class Graph:
     def with_depths(self, depths: Mapping[Edge, int]) -> Graph:
         """Return the graph with these FIFO depths; the depths of other FIFOs do not change."""
         return replace(self, depths=tuple({**dict(self.depths), **depths}.items()))
+
+    def with_hops(self, hops: Mapping[Edge, Hops]) -> Graph:
+        """Return the graph with these hops, and no others. Edges without any may be left out."""
+        return replace(self, hops=tuple((edge, some) for edge, some in hops.items() if some.count))
 
     def types(self) -> dict[Port, StreamType]:
         """Return the type of every stream of a verified graph."""
@@ -160,6 +168,23 @@ class Graph:
         if isinstance(node, Alu):
             return computing_precision(node.function, *_operand_precisions(node, self.precisions))
         return widest([self.precisions[port] for port in node.inputs if port in self.precisions])
+
+    @cached_property
+    def hop_count(self) -> int:
+        """The hops of all edges, and the links, each of which is a hop."""
+        return sum(hops.count for _, hops in self.hops) + sum(isinstance(node, Link) for node in self.nodes)
+
+    @property
+    def node_count(self) -> int:
+        """The nodes that are no links."""
+        return sum(not isinstance(node, Link) for node in self.nodes)
+
+    def maker(self, port: Port) -> Primitive:
+        """Return the node that made a stream, before links that pass it on."""
+        node = self.by_name[port.node]
+        while isinstance(node, Link):
+            node = self.by_name[node.inputs[0].node]
+        return node
 
     def readers(self) -> dict[Port, tuple[Edge, ...]]:
         """Return the readers of each stream, in node order."""

@@ -76,7 +76,7 @@ class Scan(TensorReader):
         if level.full and not ref.nullable:
             shape = c.shapes.full(ref.shape, tensor.size(self.level))
         else:
-            shape = c.shapes.below(ref.shape, "scan", self.tensor, self.level, self.inputs[0])
+            shape = c.shapes.below(ref.shape, "scan", self.tensor, self.level, c.made(0))
         return [OutputFacts(shape), OutputFacts(shape, position=c.position(self.tensor, self.level + 1))]
 
     def outputs(self, inputs: Sequence[StreamType]) -> tuple[StreamType, ...]:

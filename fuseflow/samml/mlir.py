@@ -25,7 +25,7 @@ from fuseflow.samml.mlir_nodes import (
 )
 from fuseflow.samml.verify import verify
 
-GRAPH, FIBER_FIFO, FIFO_DEPTH = "samml.graph", "samml.fiber_fifo", "samml.fifo_depth"
+GRAPH, FIBER_FIFO, FIFO_DEPTH, HOPS = "samml.graph", "samml.fiber_fifo", "samml.fifo_depth", "samml.hops"
 
 
 def to_mlir(graph: n.Graph) -> str:
@@ -44,6 +44,9 @@ def to_mlir(graph: n.Graph) -> str:
                 ir.Operation.create(FIBER_FIFO, attributes=_edge_attributes(edge))
             for edge, depth in graph.depths:
                 ir.Operation.create(FIFO_DEPTH, attributes={**_edge_attributes(edge), "depth": a.integer(depth)})
+            for edge, hops in graph.hops:
+                numbers = {"count": a.integer(hops.count), "slots": a.integer(hops.slots)}
+                ir.Operation.create(HOPS, attributes={**_edge_attributes(edge), **numbers})
         return m.show(module)
 
 
@@ -56,7 +59,7 @@ def from_mlir(text: str, file: str = "<mlir>") -> n.Graph:
         module = m.parse(text, file, ("samml",), GraphError)
         operations = module.operations
         head = module.only(GRAPH)
-        around = (GRAPH, TENSOR, LIKE, *PLACEMENTS, OUTPUT, FIBER_FIFO, FIFO_DEPTH)
+        around = (GRAPH, TENSOR, LIKE, *PLACEMENTS, OUTPUT, FIBER_FIFO, FIFO_DEPTH, HOPS)
         by_name = {kind: [op for op in operations if op.name == kind] for kind in around}
         nodes = [(op, read_node(op)) for op in operations if op.name not in around]
         graph = n.Graph(
@@ -66,6 +69,7 @@ def from_mlir(text: str, file: str = "<mlir>") -> n.Graph:
             outputs=tuple(op.string("tensor") for op in by_name[OUTPUT]),
             fiber_fifos=tuple(map(_edge, by_name[FIBER_FIFO])),
             depths=tuple((_edge(op), op.integer("depth")) for op in by_name[FIFO_DEPTH]),
+            hops=tuple((_edge(op), n.Hops(op.integer("count"), op.integer("slots"))) for op in by_name[HOPS]),
         )
         try:
             verify(graph)

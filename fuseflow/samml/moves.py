@@ -1,4 +1,5 @@
-"""The primitives that put elements elsewhere: into inner loops, into another order, into lanes and out of them."""
+"""The primitives that put elements elsewhere: into inner loops, into another order, into lanes and out of them, or to other places of an
+array."""
 
 from __future__ import annotations
 
@@ -7,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import ClassVar, TypeAlias
 
 from fuseflow.ops import reducer
-from fuseflow.samml.node import Area, Grain, L, Node, Role, Unit, Workspace, attribute, require_streams
+from fuseflow.samml.node import HOP_UNIT, Area, Grain, L, Node, Pointwise, Role, Unit, Workspace, attribute, require_streams
 from fuseflow.samml.node_check import NodeCheck, OutputFacts, show_count
 from fuseflow.samml.stream_tensor_types import StreamType, TensorDecl
 
@@ -168,4 +169,31 @@ class Merge(Node):
         return (tuple(range(len(self.inputs))),)
 
 
-MovePrimitive: TypeAlias = Repeat | Permute | Fork | Merge
+@dataclass(frozen=True, slots=True)
+class Link(Pointwise):
+    """The same stream a cycle later: a hop of an array at which the route of a stream divides, or passes a reader. It has two slots, and
+    gives each token to all its readers at once."""
+
+    op: ClassVar[str] = "link"
+    streams: ClassVar[str] = "stream: any -> out: stream"
+    role: ClassVar[Role] = "move"
+    stage_slots: ClassVar[int] = 2
+    beyond_comal: ClassVar[str] = "is a hop of an array"
+    area: ClassVar[Area] = Area(30)
+
+    def check(self, c: NodeCheck) -> Sequence[OutputFacts]:
+        c.kinds(self.takes())
+        (x,) = c.inputs
+        return [OutputFacts(x.shape, x.nullable, x.position)]
+
+    def outputs(self, inputs: Sequence[StreamType]) -> tuple[StreamType, ...]:
+        return (inputs[0],)
+
+    def carries(self) -> tuple[tuple[int, ...], ...]:
+        return ((0,),)
+
+    def unit(self, tensors: Mapping[str, TensorDecl]) -> Unit:
+        return HOP_UNIT
+
+
+MovePrimitive: TypeAlias = Repeat | Permute | Fork | Merge | Link

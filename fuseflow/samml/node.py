@@ -83,6 +83,8 @@ class Area:
 
 DEFAULT_UNIT = Unit()
 MEMORY_UNIT = Unit("memory")
+HOP_UNIT = Unit("hop")
+"""The unit of a node that takes a cycle on every machine."""
 
 Grain: TypeAlias = Literal["element", "fiber", "fold", "tensor"]
 """The part of a stream that a node must see as a whole, so that lanes cannot share it: an element, a fiber, a fiber that it folds
@@ -121,6 +123,9 @@ class Node:
     """Whether the primitive emits references in the order of a level, so that a memory may prefetch the data at them."""
     area: ClassVar[Area]
     """The area of the primitive's rules in a circuit."""
+    stage_slots: ClassVar[int] = 0
+    """The slots of the FIFO of each input where the graph states no depth, beside one for each cycle of its writer's latency after the
+    first; 0: as many as the machine says."""
     beyond_comal: ClassVar[str] = ""
     """The work of the primitive as text, if the simulator Comal (`rules: comal`) has no cycles for it; else ""."""
 

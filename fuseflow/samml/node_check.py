@@ -51,8 +51,9 @@ class OutputFacts:
 
 @dataclass(slots=True)
 class GraphContext:
-    """What is known of a graph while its nodes are checked: its declarations, and of the nodes so far the names of their streams and
-    those that give references as they lie in a level (`parents`)."""
+    """What is known of a graph while its nodes are checked: its declarations, and of the nodes so far the names of their streams,
+    those that give references as they lie in a level (`parents`), and the streams that links only pass on, with those that these
+    are (`passed`)."""
 
     graph: str
     tensors: Mapping[str, TensorDecl]
@@ -60,6 +61,7 @@ class GraphContext:
     shapes: StreamShapes = field(default_factory=StreamShapes)
     names: dict[str, Callable[[int], str]] = field(default_factory=dict)
     parents: set[str] = field(default_factory=set)
+    passed: dict[Port, Port] = field(default_factory=dict)
 
     def add(self, node: str, names: Callable[[int], str], parents: bool) -> None:
         """Record a checked node: how its outputs are named, and whether it emits references in the order of a level
@@ -94,6 +96,10 @@ class NodeCheck:
         """Return the name of input `k` in errors."""
         port = self.ports[k]
         return f"input {k} (`{self.context.names[port.node](port.output)}`)"
+
+    def made(self, k: int) -> Port:
+        """Return the stream of input `k` where it was made, before any links."""
+        return self.context.passed.get(self.ports[k], self.ports[k])
 
     def kinds(self, wanted: Sequence[str]) -> None:
         """Refuse inputs whose number or kinds are not the `wanted` ones. A refusal raises `GraphError`, here and below."""
@@ -175,7 +181,7 @@ class NodeCheck:
 
     def access(self, sequential: bool) -> None:
         """Refuse a `sequential` node whose references do not come directly from a scan of the parent level."""
-        if sequential and self.ports[0].node not in self.context.parents:
+        if sequential and self.made(0).node not in self.context.parents:
             self.refuse(f"is sequential, but {self.stream(0)} is not the parent level's own scan")
 
     def chain(self) -> None:

@@ -5,6 +5,7 @@
 
 from fuseflow.samml.graph import Edge as Edge
 from fuseflow.samml.graph import Graph as Graph
+from fuseflow.samml.hops import Hops as Hops
 from fuseflow.samml.node import Attribute as Attribute
 from fuseflow.samml.node import Node as Node
 from fuseflow.samml.node import Pointwise as Pointwise

@@ -113,6 +113,9 @@ class ProtoWriter:
         for edge, depth in self.graph.depths:
             message.depths.add(edge=pb.Edge(node=edge.node, input=edge.input), depth=depth)
             self.warn(edge.node, f"the FIFO depth {depth} of input {edge.input}: other readers give every edge the same")
+        for edge, hops in self.graph.hops:
+            message.hops.add(edge=pb.Edge(node=edge.node, input=edge.input), count=hops.count, slots=hops.slots)
+            self.warn(edge.node, f"the {hops.count} hops of input {edge.input}: other readers know none")
 
     def _number(self) -> None:
         """Number each stream, and each reader of a stream with several readers, which gets a broadcast."""

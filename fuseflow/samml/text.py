@@ -19,7 +19,8 @@
 
 One node a line: its name, its primitive with the streams it reads, its attributes. A stream is `node.port`, or `node` if the node
 makes one stream. Sides of a join are separated by `;`. A slot of an alu is `N->x`, the next stream with its implicit value, or a
-number. After the nodes: `fiber_fifo node[input]` and `depth node[input] 64`. The line of a tensor ends with `resident` if the
+number. After the nodes: `fiber_fifo node[input]`, `depth node[input] 64`, and `hops node[input] 3`, or `hops node[input] 3 slots=0`
+for hops that hold nothing. The line of a tensor ends with `resident` if the
 tensor is in the configuration of the accelerator, with `buffer 65536` if its ports have reuse buffers, with `preload 8` if it
 is preloaded, and with `scratchpad moved` if it lies in the scratchpad.
 """
@@ -51,10 +52,15 @@ def show(graph: n.Graph) -> str:
     lines += [f"output {', '.join(graph.outputs)}", ""] if graph.outputs else [""]
     by_name = graph.by_name
     lines += [_show_node(node, by_name) for node in graph.nodes]
-    lines += [""] if graph.fiber_fifos or graph.depths else []
+    lines += [""] if graph.fiber_fifos or graph.depths or graph.hops else []
     lines += [f"fiber_fifo {edge.node}[{edge.input}]" for edge in graph.fiber_fifos]
     lines += [f"depth {edge.node}[{edge.input}] {depth}" for edge, depth in graph.depths]
+    lines += [f"hops {edge.node}[{edge.input}] {_show_hops(hops)}" for edge, hops in graph.hops]
     return "\n".join(lines) + "\n"
+
+
+def _show_hops(hops: n.Hops) -> str:
+    return str(hops.count) if hops.slots else f"{hops.count} slots=0"
 
 
 def show_attributes(node: n.Node) -> str:
@@ -115,8 +121,8 @@ _TENSOR = re.compile(
     rf"(?:\s+preload\s+(\d+))?(?:\s+scratchpad\s+({'|'.join(n.TRANSFERS[1:])}))?(?:\s+like\s+(\S+))?"
 )
 _NODE = re.compile(r"(\S+)\s*=\s*(\w+)\(([^()]*)\)\s*(.*)")
-_EDGE = re.compile(r"([^\s\[]+)\[(\d+)\]\s*(\d+)?")
-_STATEMENTS = ("graph", "tensor", "output", "fiber_fifo", "depth")
+_EDGE = re.compile(r"([^\s\[]+)\[(\d+)\]\s*(\d+)?(?:\s+slots=(\d+))?")
+_STATEMENTS = ("graph", "tensor", "output", "fiber_fifo", "depth", "hops")
 
 
 @dataclass(slots=True)
@@ -127,12 +133,14 @@ class _Reader:
     outputs: list[str] = field(default_factory=list)
     fifos: list[n.Edge] = field(default_factory=list)
     depths: list[tuple[n.Edge, int]] = field(default_factory=list)
+    hops: list[tuple[n.Edge, n.Hops]] = field(default_factory=list)
     ports: dict[str, n.Port] = field(default_factory=dict)
 
     def graph(self) -> n.Graph:
         return n.Graph(
-            self.name, tuple(self.tensors), tuple(self.nodes), tuple(self.outputs), tuple(self.fifos), tuple(self.depths)
-        )
+            self.name, tuple(self.tensors), tuple(self.nodes), tuple(self.outputs), tuple(self.fifos), tuple(self.depths),
+            tuple(self.hops),
+        )  # fmt: skip
 
     def read(self, line: str) -> None:
         word, _, rest = line.partition(" ")
@@ -144,7 +152,7 @@ class _Reader:
             self.tensors.append(_read_tensor(rest.strip()))
         elif word == "output":
             self.outputs += [name.strip() for name in rest.split(",")]
-        elif word in ("fiber_fifo", "depth"):
+        elif word in ("fiber_fifo", "depth", "hops"):
             self.read_edge(word, rest.strip())
         else:
             raise GraphError(
@@ -153,13 +161,20 @@ class _Reader:
 
     def read_edge(self, word: str, text: str) -> None:
         match = _EDGE.fullmatch(text)
-        if not match or (match[3] is None) != (word == "fiber_fifo"):
-            raise GraphError(f"cannot read `{word} {text}`", hint="write `fiber_fifo node[input]` or `depth node[input] 64`")
+        if not match or (match[3] is None) != (word == "fiber_fifo") or (match[4] is not None and word != "hops"):
+            raise GraphError(
+                f"cannot read `{word} {text}`",
+                hint="write `fiber_fifo node[input]`, `depth node[input] 64`, `hops node[input] 3` or `hops node[input] 3 slots=0`",
+            )
         edge = n.Edge(match[1], _parsed(match[2], int, "whole number"))
         if match[3] is None:
             self.fifos.append(edge)
-        else:
+        elif word == "depth":
             self.depths.append((edge, _parsed(match[3], int, "whole number")))
+        else:
+            self.hops.append(
+                (edge, n.Hops(_parsed(match[3], int, "whole number"), _parsed(match[4] or "2", int, "whole number")))
+            )
 
     def read_node(self, match: re.Match[str]) -> None:
         name, op, streams, attributes = match.groups()

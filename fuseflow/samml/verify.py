@@ -74,6 +74,8 @@ class StreamProver:
         outputs = node.check(check)
         self._nodes[node.name] = node
         context.add(node.name, partial(n.stream_name, node), node.gives_parents)
+        if isinstance(node, n.Link):
+            context.passed[n.Port(node.name)] = check.made(0)
         types = node.typed([s.type for s in check.inputs], context.tensors)
         limits = node.bounds([s.bound for s in check.inputs], context.tensors)
         for k, (kind, output, bound) in enumerate(zip(types, outputs, limits, strict=True)):
@@ -293,7 +295,7 @@ def _part(tensor: str, level: int | None) -> str:
 
 def _verify_edges(graph: n.Graph) -> None:
     names = graph.by_name
-    for edge in (*graph.fiber_fifos, *(edge for edge, _ in graph.depths)):
+    for edge in (*graph.fiber_fifos, *(edge for edge, _ in (*graph.depths, *graph.hops))):
         if edge.node not in names:
             _refuse(graph, f"there is no edge into `{edge.node}`: no such node", did_you_mean(edge.node, names))
         if not 0 <= edge.input < len(names[edge.node].inputs):
@@ -301,6 +303,9 @@ def _verify_edges(graph: n.Graph) -> None:
     for edge, depth in graph.depths:
         if depth < 1:
             _refuse(graph, f"the FIFO depth of input {edge.input} of `{edge.node}` is {depth}")
+    if len(dict(graph.hops)) < len(graph.hops):
+        twice = next(edge for edge, count in Counter(edge for edge, _ in graph.hops).items() if count > 1)
+        _refuse(graph, f"input {twice.input} of `{twice.node}` has hops twice")
 
 
 def _refuse(graph: n.Graph, why: str, hint: str = "") -> NoReturn:

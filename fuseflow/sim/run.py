@@ -8,12 +8,13 @@ from math import inf
 
 from fuseflow.errors import GraphError, MachineError, SimulationError, TensorError, did_you_mean
 from fuseflow.garbage_collection import collection_paused
+from fuseflow.machine.edge_fifos import require_slots_behind_hops
 from fuseflow.machine.machine import Machine
 from fuseflow.memory.memory_interface import ControllerFactory
 from fuseflow.memory.statistics import MemoryStatistics
 from fuseflow.samml import tokens
 from fuseflow.samml.auxiliary_tensors import auxiliary_tensors
-from fuseflow.samml.nodes import Edge, Graph, Locate, Port, TensorDecl
+from fuseflow.samml.nodes import Edge, Graph, Link, Locate, Port, TensorDecl
 from fuseflow.sim.configuration_load import ConfigurationLoad, configuration_bytes, require_room
 from fuseflow.sim.engine_names import Engine
 from fuseflow.sim.outcome.deadlock import Deadlock, deadlock_error, sufficient_depths
@@ -46,6 +47,7 @@ class Simulation:
     tensors, in the configuration before the run begins. `kept` is the number of coordinates that each node keeps on chip, for
     nodes that first read a level and then look coordinates up in it. `values` is the number of values to which each node with an
     operator applied it. `tiles` is the number of runs, one after the other, of which it consists.
+    `hops` are those of the graph, of its edges and its links.
     """
 
     outputs: Mapping[str, Tensor]
@@ -63,11 +65,17 @@ class Simulation:
     kept: Mapping[str, int] = field(default_factory=dict)
     values: Mapping[str, int] = field(default_factory=dict)
     tiles: int = 1
+    hops: int = 0
 
     @property
     def config(self) -> ConfigurationLoad:
         """The load from the memory into the configuration before the run."""
         return ConfigurationLoad.at(inf if self.memory is None else self.memory.peak, self.config_bytes)
+
+    @property
+    def node_count(self) -> int:
+        """The number of nodes that are no links, which count as hops."""
+        return sum(node.op != Link.op for node in self.nodes)
 
     @property
     def firings(self) -> int:
@@ -109,12 +117,13 @@ def simulate(
     `expected` is an estimate of the firings, 0 if there is none, by which `auto` recognizes long runs at once. `progress` is
     called now and then with the number of firings so far. With `check` every stream is verified after the run, and with `record`
     all streams are returned. The memory is the machine's, or one that `attach` makes. Raises `GraphError` if the engine gets a
-    graph that does not verify, `MachineError` if the machine does not support an operation of the graph or has no room for its
-    resident tensors, `TensorError` if a tensor is missing or is not what the graph declares, `DeadlockError` if no node can move
+    graph that does not verify, `MachineError` if the machine does not support an operation or the hops of the graph or has no room
+    for its resident tensors, `TensorError` if a tensor is missing or is not what the graph declares, `DeadlockError` if no node can move
     before the end, and `SimulationError` if the streams do not fit together.
     """
     if machine.rules == "comal":
         _refuse_depths(graph, machine)
+    require_slots_behind_hops(graph, machine)
     refuse_untimed(graph, machine)
     structures = tensors
     tensors = as_declared(graph, {**auxiliary_tensors(graph), **tensors})
@@ -184,6 +193,7 @@ def _result(
             if isinstance(node, Locate) and node.keeps(graph.declared)
         },
         values=outcome.values,
+        hops=graph.hop_count,
     )
 
 

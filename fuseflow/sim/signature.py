@@ -56,7 +56,8 @@ def signature(graph: Graph, read: Mapping[str, Tensor]) -> Hashable | None:
     )
     written = tuple(names[name] for name in graph.outputs)
     depths = tuple((place[edge.node], edge.input, depth) for edge, depth in graph.depths)
-    return repr(nodes), tensors, shared, written, depths
+    hops = tuple((place[edge.node], edge.input, hops.count, hops.slots) for edge, hops in graph.hops)
+    return repr(nodes), tensors, shared, written, depths, hops
 
 
 def _declared(declared: TensorDecl, tensor: Tensor | None) -> Hashable:

@@ -126,7 +126,19 @@ def test_a_wrong_type_or_attribute_is_refused(wrong: str):
 def test_every_operation_is_read_by_the_project():
     names = {dialect: {entry.name for d, entry in OPERATIONS if d == dialect} for dialect in DIALECTS}
     assert {f"einsum.{name}" for name in names["einsum"]} == set(EINSUM_OPERATIONS)
-    around = {"graph", "tensor", "like", "resident", "buffer", "preload", "scratchpad", "output", "fiber_fifo", "fifo_depth"}
+    around = {
+        "graph",
+        "tensor",
+        "like",
+        "resident",
+        "buffer",
+        "preload",
+        "scratchpad",
+        "output",
+        "fiber_fifo",
+        "fifo_depth",
+        "hops",
+    }
     assert names["samml"] == around | {kind.op for kind in NODE_TYPES}
 
 

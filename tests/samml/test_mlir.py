@@ -22,6 +22,12 @@ def test_round_trip(graph: n.Graph):
     assert to_mlir(from_mlir(text)) == text
 
 
+def test_hops(graphs: dict[str, n.Graph]):
+    graph = graphs["spmm"].with_hops({n.Edge("mul", 1): n.Hops(3), n.Edge("A_k", 0): n.Hops(12, slots=0)})
+    assert '"samml.hops"() {count = 12 : i64, input = 0 : i64, node = "A_k", slots = 0 : i64}' in to_mlir(graph)
+    assert from_mlir(to_mlir(graph)) == graph
+
+
 def test_golden(graphs: dict[str, n.Graph], golden):
     golden("samml/spmm.mlir", to_mlir(graphs["spmm"]))
 

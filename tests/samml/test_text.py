@@ -41,6 +41,7 @@ def test_by_hand_from_values():
         ),
         outputs=("y",),
         depths=((n.Edge("d", 1), 3),),
+        hops=((n.Edge("d", 0), n.Hops(4)), (n.Edge("w", 0), n.Hops(2, slots=0))),
     )
     text = """\
 graph row maxima
@@ -56,6 +57,8 @@ d = drop(A_i.crd, c) value=0.5
 w = write(d.val) y.vals
 
 depth d[1] 3
+hops d[0] 4
+hops w[0] 2 slots=0
 """
     assert show(graph) == text
     assert parse(text) == graph
@@ -99,6 +102,10 @@ def test_spaces_and_comments_do_not_matter():
         ("tensor A[2] thick", "unknown format `thick`"),
         ("tensor A[2] dense tile 2", "cannot read `tile 2` behind the format `dense`"),
         ("depth root[0]", r"cannot read `depth root\[0\]`"),
+        ("hops root[0]", r"cannot read `hops root\[0\]`"),
+        ("hops root[0] 3 slots=1", "a hop has 1 slots"),
+        ("hops root[0] 65537", "an edge has 65,537 hops"),
+        ("depth root[0] 3 slots=0", r"cannot read `depth root\[0\] 3 slots=0`"),
         ("fiber_fifo root[0] 3", r"cannot read `fiber_fifo root\[0\] 3`"),
     ],
 )

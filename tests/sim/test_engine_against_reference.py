@@ -5,13 +5,15 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from engines import LIMITS, disagreements
-from graph_fuzz import drawn
+from engines import LIMITS, differences, disagreements, on_engine, on_reference
+from graph_fuzz import compare, drawn
+from hop_trees import differences_from_processes, routed
 from random_graphs import random_case
 from random_graphs.case import Case
 
 from fuseflow.errors import SimulationError
 from fuseflow.samml.nodes import Edge, Graph
+from fuseflow.samml.verify import verify
 from fuseflow.sim.engine.execute import execute as fast
 from fuseflow.sim.outcome.deadlock import AwaitedSlot, Deadlock
 from fuseflow.sim.reference.execute import execute as reference
@@ -79,6 +81,29 @@ def test_random_graphs_in_32_bit_floats_agree(first: int) -> None:
         case, limits = drawn(seed, None, single=True), LIMITS[seed % len(LIMITS)]
         found = list(disagreements(case, limits))
         assert not found, f"seed {seed} with {limits}: " + "\n".join(found[:5])
+
+
+@pytest.mark.parametrize("first", chunks(10000, 1, 3))
+def test_random_graphs_with_hops_are_those_with_a_process_for_each_hop(first: int) -> None:
+    """The same graphs with hops on their edges, on the reference, the engine, and with a process for each hop. `tools/fuzz.py --graphs N
+    --hops` draws more."""
+    for seed in range(first, first + CHUNK):
+        _, found = compare(drawn(seed, None, hops=True), seed)
+        assert not found, f"seed {seed}: " + "\n".join(found[:5])
+
+
+@pytest.mark.parametrize("first", chunks(20000, 1, 19))
+def test_routes_that_divide_are_those_with_a_process_on_every_hop(first: int) -> None:
+    """Random graphs with random routes: a `link` wherever a route divides, on both simulators, and a process on every hop."""
+    for seed in range(first, first + CHUNK):
+        case, trees = routed(drawn(seed, None), seed)
+        verify(case.graph)
+        expected = on_reference(case)
+        found = [
+            *differences_from_processes(case, trees, expected),
+            *differences(case, expected, on_engine(case, LIMITS[seed % len(LIMITS)])),
+        ]
+        assert not found, f"seed {seed}: " + "\n".join(found[:5])
 
 
 @pytest.mark.parametrize("execute", [reference, fast], ids=["reference", "engine"])

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 
 import dataflow
 import numpy as np
 import pytest
 
-from fuseflow.errors import SimulationError, TensorError
+from fuseflow.errors import MachineError, SimulationError, TensorError
 from fuseflow.samml import nodes as n
 from fuseflow.samml.text import parse
 from fuseflow.samml.tokens import show
-from fuseflow.sim import Machine, Traffic, load_machine, simulate
+from fuseflow.sim import Machine, Simulation, Traffic, load_machine, simulate
+from fuseflow.sim.signature import signature
 from fuseflow.tensors import Format, pack
 
 IDEAL = load_machine("ideal")
@@ -186,3 +188,51 @@ def test_a_graph_whose_streams_nobody_reads(engine: str, machine: str) -> None:
     """It has no FIFO, and no port at the memory: both simulators made one record too many of each."""
     result = simulate(parse("graph g\nroot = root()\n"), {}, load_machine(machine), engine=engine)
     assert (result.cycles, result.firings, result.edges) == (2, 2, ())
+
+
+@pytest.mark.parametrize("engine", ["reference", "fast"])
+def test_hops_of_a_path_add_up(engine: str) -> None:
+    graph, tensors = dot()
+    far = graph.with_hops({n.Edge("mul", 1): n.Hops(3), n.Edge("sum", 0): n.Hops(4, slots=0), n.Edge("y_v", 0): n.Hops(0)})
+    assert [edge for edge, _ in far.hops] == [n.Edge("mul", 1), n.Edge("sum", 0)]
+    result = simulate(far, tensors, IDEAL, engine=engine, check=True)
+    assert (result.cycles, result.outputs["y"].to_dense().tolist()) == (14 + 3 + 4, [9, 12])
+
+
+def test_graphs_with_other_hops_have_another_structure() -> None:
+    graph, tensors = dot()
+    given = ({}, {n.Edge("mul", 0): n.Hops(3)}, {n.Edge("mul", 0): n.Hops(3, slots=0)}, {n.Edge("mul", 1): n.Hops(3)})
+    graphs = [graph.with_hops(hops) for hops in given]
+    assert len({graph.structure.key for graph in graphs}) == len({repr(signature(graph, tensors)) for graph in graphs}) == 4
+    assert graph.with_hops({n.Edge("mul", 0): n.Hops(0)}).structure.key == graph.structure.key
+
+
+@pytest.mark.parametrize("engine", ["reference", "fast"])
+def test_a_deadlock_behind_hops_names_the_depth_of_the_fifo(engine: str) -> None:
+    """The six hops have thirteen slots, which the message does not count."""
+    tensors = {"A": pack(np.ones((3, 20)), Format.parse("csr", 2))}
+    wide = parse(dataflow.TEXTS["normalized"].replace("[3, 9]", "[3, 20]")).with_hops({n.Edge("div", 0): n.Hops(6)})
+
+    def run(depth: int) -> Simulation:
+        return simulate(wide.with_depths({n.Edge("div", 0): depth}), tensors, IDEAL, engine=engine)
+
+    with pytest.raises(SimulationError, match="full at depth 2") as error:
+        run(2)
+    depth = int(re.search(r"depth (\d+) of input 0 of `div` clears it \(now 2\)", str(error.value))[1])
+    assert run(depth).cycles
+    with pytest.raises(SimulationError):
+        run(depth - 1)
+    auto = simulate(wide, tensors, Machine(name="m", fifo_depth="auto", fifo_depth_start=2), engine=engine)
+    again = simulate(wide.with_depths(auto.depths), tensors, Machine(name="m", fifo_depth=2), engine=engine)
+    assert (again.cycles, again.edges) == (auto.cycles, auto.edges)
+
+
+def test_hops_that_no_machine_has_are_refused() -> None:
+    graph, tensors = dot()
+    far = graph.with_hops({n.Edge("mul", 0): n.Hops(3)})
+    with pytest.raises(MachineError, match="hops at input 0 of `mul`; machine `comal` knows none"):
+        simulate(far, tensors, load_machine("comal"))
+    with pytest.raises(MachineError, match="hops before a FIFO of one slot, at input 0 of `mul`"):
+        simulate(far, tensors, Machine(name="m", fifo_depth=1))
+    simulate(far.with_depths({n.Edge("mul", 0): 2}), tensors, Machine(name="m", fifo_depth=1))
+    simulate(graph.with_hops({n.Edge("mul", 0): n.Hops(3, slots=0)}), tensors, Machine(name="m", fifo_depth=1))

@@ -81,7 +81,7 @@ def differences(case: Case, expected: Found, found: Found, error: str = "") -> I
             case "streams":
                 yield from (f"{port}: {line}" for port in a for line in differences_of_streams(a[port], b[port]))
             case "written":
-                yield from (f"written {name}" for name in a if not _same_written(a[name], b[name]))
+                yield from (f"written {name}" for name in a if not same_written(a[name], b[name]))
             case "nodes" | "edges":
                 yield from _first(field.name, a, b)
             case _ if a != b:
@@ -110,7 +110,7 @@ def _first(name: str, a: Any, b: Any) -> Iterator[str]:
     yield from (f"{name}: {x} against {y}" for x, y in zip(a, b, strict=False) if x != y)
 
 
-def _same_written(a: Any, b: Any) -> bool:
+def same_written(a: Any, b: Any) -> bool:
     """The reference leaves it to the assembly to round values to the type of the tensor."""
     pairs: list[tuple[Mapping[int, Any], Mapping[int, Any]]] = [(a.crd, b.crd), (a.pos, b.pos)]
     arrays = all(x.keys() == y.keys() and all(np.array_equal(x[k], y[k]) for k in x) for x, y in pairs)

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
 
+import hop_stages
 import narrows
 import nm_levels
 import preloads
@@ -48,13 +49,14 @@ def drawn(
     single: bool = False,
     lanes: bool = False,
     dram: bool = False,
+    hops: bool = False,
 ) -> Case:
     """The case of a seed; of two one has a memory that takes time, and of these every second has reuse buffers, every fourth preloads,
     and another fourth places in a scratchpad.
     `bitmap`: with bitmap levels (`bitmaps`). `nm`: with n:m levels
     (`nm_levels`). `select`: with a `select`. `narrow`: with narrow element types (`narrows`). `single`: on a machine that computes in
     32-bit floats (`single_floats`). `lanes`: instead of all that, a dense result that is written in lanes (`lane_written`). `dram`: each
-    at a DRAM of any preset or table."""
+    at a DRAM of any preset or table. `hops`: with hops on its edges (`hop_stages`)."""
     if lanes:
         return random_lane_case(seed)
     case = random_case(seed, size, select)
@@ -65,15 +67,17 @@ def drawn(
     case = at_dram(case, seed) if dram else at_memory(case, seed) if seed % 2 else case
     case = preloads.in_graph(case, seed) if seed % 8 == 5 else case
     case = scratchpads.in_graph(case, seed) if seed % 8 == 1 else case
-    return reuse_buffers.in_graph(case, seed) if seed % 4 == 3 else case
+    case = reuse_buffers.in_graph(case, seed) if seed % 4 == 3 else case
+    return hop_stages.in_graph(case, seed) if hops else case
 
 
 def compare(case: Case, seed: int) -> tuple[Found, tuple[str, ...]]:
-    """What the reference says, and in what the engine differs. A graph that is refused, or ends otherwise than in its outputs or a
-    deadlock, is a fault too."""
+    """What the reference says, and in what the engine differs, or a run with a process for each hop. A graph that is refused, or ends
+    otherwise than in its outputs or a deadlock, is a fault too."""
     verify(case.graph)
     expected = on_reference(case)
     lines = [*differences(case, expected, on_engine(case, LIMITS[seed % len(LIMITS)])), *contradictions(expected)]
+    lines += hop_stages.differences_from_stages(case, expected) if case.graph.hops else []
     if isinstance(expected, SimulationError):
         lines.insert(0, f"reference: {expected}")
     return expected, tuple(lines)
@@ -89,9 +93,10 @@ def check(
     single: bool = False,
     lanes: bool = False,
     dram: bool = False,
+    hops: bool = False,
 ) -> Seen:
     try:
-        expected, lines = compare(drawn(seed, size, bitmap, nm, select, narrow, single, lanes, dram), seed)
+        expected, lines = compare(drawn(seed, size, bitmap, nm, select, narrow, single, lanes, dram, hops), seed)
     except Exception as error:  # the generator itself, or a traceback of a simulator
         return Seen(seed, 0, False, (f"{type(error).__name__}: {error}",))
     firings = sum(node.firings for node in expected.nodes) if isinstance(expected, Outcome) else 0
@@ -109,9 +114,12 @@ def outcomes(
     single: bool = False,
     lanes: bool = False,
     dram: bool = False,
+    hops: bool = False,
 ) -> Iterator[Seen]:
     """In the order of the seeds."""
-    one = partial(check, size=size, bitmap=bitmap, nm=nm, select=select, narrow=narrow, single=single, lanes=lanes, dram=dram)
+    one = partial(
+        check, size=size, bitmap=bitmap, nm=nm, select=select, narrow=narrow, single=single, lanes=lanes, dram=dram, hops=hops
+    )
     if jobs == 1:
         yield from map(one, seeds)
         return
@@ -129,9 +137,12 @@ def smaller(
     single: bool = False,
     lanes: bool = False,
     dram: bool = False,
+    hops: bool = False,
 ) -> str:
     """The case of a seed that differs, as a test to paste."""
-    return describe(shrink(drawn(seed, size, bitmap, nm, select, narrow, single, lanes, dram), lambda case: differs(case, seed)))
+    return describe(
+        shrink(drawn(seed, size, bitmap, nm, select, narrow, single, lanes, dram, hops), lambda case: differs(case, seed))
+    )
 
 
 def differs(case: Case, seed: int) -> bool:

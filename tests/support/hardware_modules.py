@@ -84,6 +84,7 @@ def modules() -> Iterator[tuple[str, Module]]:
         for kind in ("intersect", "union", "left"):
             join = n.Join("j", _ports(2 * sides), kind, (1,) * sides)
             yield f"join {kind} {sides}", module_of(join, [_crd(1), _val(1)] * sides)
+    yield "link", module_of(n.Link("l", _ports(1)), [_crd(2)])
     for lanes in (1, 2, 3, 4):
         yield f"fork {lanes}", module_of(n.Fork("f", _ports(1), lanes), [_crd(2)])
         for levels in (0, 1, 2):

@@ -60,6 +60,18 @@ V_val = load(W_i.ref) V sequential
 write_Y_val = write(V_val) Y.vals
 """
 
+LINKED = """graph linked
+tensor V[4]  (compressed)
+tensor Y[4]  (compressed) like V
+output Y
+root = root()
+V_i = scan(root) V.0 sequential
+far = link(V_i.ref)
+V_val = load(far) V sequential
+write_Y_val = write(V_val) Y.vals
+hops far[0] 2
+"""
+
 
 READERS: dict[str, Callable[[str, str], object]] = {
     "einsum": einsum_mlir.from_mlir,
@@ -93,7 +105,7 @@ def texts(dialect: str) -> tuple[str, ...]:
             placed = tuple(replace(tensor, scratchpad="moved") for tensor in first.tensors)
             pairs = ((first, inputs), (first, buffered), (first, placed), (other, preloaded))
             variants = (replace(graph, tensors=tensors) for graph, tensors in pairs)
-            return tuple(samml_mlir.to_mlir(graph) for graph in (parse_graph(SHARED), *variants, *graphs))
+            return tuple(samml_mlir.to_mlir(graph) for graph in (parse_graph(SHARED), parse_graph(LINKED), *variants, *graphs))
 
 
 def loaded(dialects: Sequence[str], text: str, directory: Path) -> str:

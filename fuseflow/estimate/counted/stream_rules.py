@@ -96,6 +96,8 @@ class StreamRules:
                 return NodeStreams(self.memo.once(("split", node.size), _memo_key(inputs), lambda: self._split(node, inputs[0])))
             case n.Fork():
                 return NodeStreams(self._fork(node, inputs[0]))
+            case n.Link():
+                return NodeStreams((inputs[0],))
             case n.Merge():
                 return NodeStreams((self._merge(node, inputs),))
             case n.TensorWriter():

@@ -108,7 +108,7 @@ def _deadlock(
     def run_deepened(larger_depths: Mapping[n.Edge, int]) -> Deadlock | None:
         _forget_cycles(layout)
         deepened = [layout.reader_of[edge] for edge in larger_depths]
-        layout.readers["depth"][deepened] = list(larger_depths.values())
+        layout.readers["depth"][deepened] = list(larger_depths.values()) + layout.added[deepened]
         further = max(FURTHER * int(layout.nodes["firings"].sum()), AT_LEAST)
         if run(layout, part_output, library, progress, further=further):
             return None
@@ -122,7 +122,8 @@ def _deadlock(
             snapshot.restore()
 
     def smallest_depth_of(edges: Sequence[n.Edge]) -> int | None:
-        stuck = int(layout.readers["depth"][[layout.reader_of[edge] for edge in edges]].max())
+        readers = [layout.reader_of[edge] for edge in edges]
+        stuck = int((layout.readers["depth"] - layout.added)[readers].max())
         return smallest_clearing_depth(stuck, partial(clearing_depth, edges))
 
     return describe_deadlock(layout, () if depths else statistics(layout), smallest_depth_of, run_deepened)
@@ -217,7 +218,7 @@ def first_clearing_depth(
     _forget_cycles(layout)
     readers = [layout.reader_of[edge] for edge in edges]
     for depth in depths:
-        layout.readers["depth"][readers] = depth
+        layout.readers["depth"][readers] = depth + layout.added[readers]
         if run(layout, part_output, library, progress):
             return depth
         if not {*readers} & {*full_readers(layout).values()}:

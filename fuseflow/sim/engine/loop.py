@@ -5,9 +5,10 @@ The horizon is the cycle to which the memory may advance: before it, no part mak
 that decide about the horizon are visited. Others are visited later, and then run through many windows at once.
 
 A blocked part waits for one thing: a token, a slot, an answer, or the other part of its node. So its next firing comes no earlier
-than the next firing of the part that provides that thing, plus the stream's latency. Nor does it come before the cycle in which
-the part itself is ready. So a walk from an asker along the awaited parts, whose every step adds to the delay, gives a bound of
-the asker's next firing: the latest of the cycles in which the parts on the way are ready, each plus the delay so far. The walk
+than the next firing of the part that provides that thing, plus the stream's latency, or the way back of the slot. Nor does it
+come before the cycle in which the part itself is ready. So a walk from an asker along the awaited parts, whose every step adds
+to the delay, gives a bound of the asker's next firing: the latest of the cycles in which the parts on the way are ready, each
+plus the delay so far. The walk
 
 - ends when the bound reaches the horizon,
 - visits a part that may fire now, and continues from there, so that the part has fired up to the horizon before others are

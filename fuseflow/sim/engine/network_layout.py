@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fuseflow.machine.comal import broadcast_delays, readers_of_sums, tile_lags
+from fuseflow.machine.edge_fifos import EdgeFifo, edge_fifo
 from fuseflow.machine.machine import Machine
 from fuseflow.machine.timing import NodeTiming, node_timing
 from fuseflow.memory.buffer_assignment import preloaded_readers, sequential_readers
@@ -85,6 +86,8 @@ class NetworkLayout:
     readers_of: list[list[int]] = field(default_factory=list)
     reader_addresses: Array = field(default_factory=lambda: np.zeros(0, np.int64))
     """The addresses of the readers of all streams, one stream behind the other."""
+    added: Array = field(default_factory=lambda: np.zeros(0, np.int64))
+    """The slots of each reader that are those of hops, and not of its FIFO."""
     writer_of: list[int] = field(default_factory=list)
     """The part that writes each stream."""
     rings: list[Array] = field(default_factory=list)
@@ -121,9 +124,10 @@ def lay_out(
     _number(layout)
     timings = _timings(layout, machine)
     _fill_nodes(layout, machine, timings, library)
-    depths = _reader_depths(layout, machine)
+    fifos = _reader_fifos(layout, machine, timings)
+    depths = [fifo.slots for fifo in fifos]
     _fill_streams(layout, machine, timings, depths)
-    _fill_readers(layout, machine, depths)
+    _fill_readers(layout, machine, depths, fifos)
     askers = [p for p, part in enumerate(layout.parts) if part.asks]
     layout.agenda = new_agenda(_neighbours(layout), askers, _defers(layout, depths), layout.arrays)
     return layout
@@ -240,11 +244,16 @@ def _zeroed(dtype: npt.DTypeLike, sizes: Sequence[int]) -> tuple[list[Array], Ar
     return arrays, addresses
 
 
-def _reader_depths(layout: NetworkLayout, machine: Machine) -> list[int | None]:
-    """Return the depth of the FIFO of every reader, None if it is unbounded."""
-    given = dict(layout.graph.depths)
+def _reader_fifos(layout: NetworkLayout, machine: Machine, timings: Sequence[NodeTiming | None]) -> list[EdgeFifo]:
+    """Return the FIFO of every reader."""
+    given, hops, by_name = dict(layout.graph.depths), dict(layout.graph.hops), layout.graph.by_name
     links = [key.depth if isinstance(key, Link) else None for key in layout.keys]
-    return [links[r.stream] if r.edge is None else given.get(r.edge, machine.first_depth) for r in layout.edges]
+    latencies = [timing.latency if timing else 1 for timing in timings]
+
+    def fifo(edge: n.Edge, stream: int) -> EdgeFifo:
+        return edge_fifo(by_name[edge.node], given.get(edge), hops.get(edge), latencies[layout.writer_of[stream]], machine)
+
+    return [EdgeFifo(links[r.stream]) if r.edge is None else fifo(r.edge, r.stream) for r in layout.edges]
 
 
 def _defers(layout: NetworkLayout, depths: Sequence[int | None]) -> bool:
@@ -303,7 +312,7 @@ def _fill_streams(
     streams["count"], streams["readers"] = counts, address(layout.reader_addresses) + 8 * _starts(np.array(counts, np.int64))
 
 
-def _fill_readers(layout: NetworkLayout, machine: Machine, depths: Sequence[int | None]) -> None:
+def _fill_readers(layout: NetworkLayout, machine: Machine, depths: Sequence[int | None], fifos: Sequence[EdgeFifo]) -> None:
     limits, readers, streams, least = layout.limits, layout.readers, layout.streams, _least_ring(layout)
     delay_by_edge = broadcast_delays(layout.graph) if machine.rules == "comal" else {}
     of_stream = np.array([reader.stream for reader in layout.edges], np.int64)
@@ -318,7 +327,11 @@ def _fill_readers(layout: NetworkLayout, machine: Machine, depths: Sequence[int 
     streams["bounded"][of_stream[np.array([depth is not None for depth in depths], bool)]] = (
         SHARED if machine.rules == "comal" else 1
     )
-    readers["delay"] = [0 if reader.edge is None else delay_by_edge.get(reader.edge, 0) for reader in layout.edges]
+    readers["delay"] = [
+        delay_by_edge.get(reader.edge, fifo.delay) if reader.edge else 0 for fifo, reader in zip(fifos, layout.edges, strict=True)
+    ]
+    readers["back"] = [fifo.back for fifo in fifos]
+    layout.added = np.array([fifo.added for fifo in fifos], np.int64)
     readers["slot_cursor"] = np.where(readers["depth"] > 0, 0, MANY)
     readers["unwatched"] = [depth is None and reader.edge is None for depth, reader in zip(depths, layout.edges, strict=True)]
-    readers["reach"] = np.where(readers["unwatched"] != 0, MANY, -1 - readers["latency"])
+    readers["reach"] = np.where(readers["unwatched"] != 0, MANY, -1 - readers["latency"] - readers["back"])

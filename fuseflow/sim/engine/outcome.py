@@ -200,7 +200,7 @@ def _awaited(
         edge = layout.edges[r].edge
         if edge is None:
             return deadlock.AwaitedWorkspace(), layout.edges[r].part
-        return deadlock.AwaitedSlot(edge, int(layout.readers[r]["depth"])), layout.edges[r].part
+        return deadlock.AwaitedSlot(edge, int(layout.readers[r]["depth"] - layout.added[r])), layout.edges[r].part
     if wait == TOUCH:
         return deadlock.AwaitedWorkspace(), p - 1  # the part that fetches ahead
     return deadlock.AwaitedWorkspace(), p + 1

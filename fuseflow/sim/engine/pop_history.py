@@ -52,8 +52,8 @@ def _end(reader: Any, cursor: int) -> int:
 
 @outline
 def raise_peak(reader: Any, production: int, cycles_before: int) -> None:
-    """Raise the peak to the occupancy in cycle `production`, when the last token taken was produced, and in each of the
-    `cycles_before` cycles before.
+    """Raise the peak to the occupancy when the last token taken was produced, and in each of the `cycles_before` cycles before. Where
+    slots are free `back` cycles later, `production` is that cycle less `back`: a pop then counts as if in the cycle of its slot.
 
     A token holds its slot from its producing firing until the cycle of its pop. In these cycles one token comes in each, so the
     occupancy falls only behind a cycle in which several leave. A run of pops ends in such a cycle, and the ends of all runs are
@@ -77,7 +77,7 @@ def raise_peak(reader: Any, production: int, cycles_before: int) -> None:
         reader.peak = max(reader.peak, reader.popped - (production - cycle) - popped)
         start = cycle + 1
     reader.peak_cursor = cursor
-    reader.reach = reader.peak - reader.latency - 1
+    reader.reach = reader.peak - reader.latency - reader.back - 1
     if reader.several != 0:
         reader.reach -= reader.popped - popped  # the next that leaves with others is looked at in any case
 
@@ -90,7 +90,8 @@ def slots_from(reader: Any, due: int, now: int) -> tuple[int, int]:
 
     In a run with FIFOs that got deeper, whose cycles are not used, the cycle may be that of an older pop.
 
-    A pop frees a slot for the next cycle. If the pops of a run are a cycle apart or more, all are early enough if the last is.
+    A pop frees a slot for the next cycle, or `back` cycles later. If the pops of a run are a cycle apart or more, all are early
+    enough if the last is.
     """
     if due >= reader.popped:
         return 0, 0
@@ -104,10 +105,10 @@ def slots_from(reader: Any, due: int, now: int) -> tuple[int, int]:
     reader.slot_cursor = cursor
     entry, free = pops_at(reader.history + POPS_SIZE * (cursor & reader.history_mask)), 0
     if due >= 0:
-        free = entry.time + (due - entry.first) * entry.step + 1
+        free = entry.time + (due - entry.first) * entry.step + 1 + reader.back
         if free > now or reader.depth < DEEP:  # the node may wait for this slot, and for those that later runs of pops free
             return end - due if entry.step == 1 else 1, free
-    known, lead, most = first, now - due - 1, min(cursor + SLOTS_AHEAD, reader.noted)
+    known, lead, most = first, now - due - 1 - reader.back, min(cursor + SLOTS_AHEAD, reader.noted)
     while entry.time - entry.first + max(entry.step - 1, 0) * (end - 1 - entry.first) <= lead:
         known = end
         cursor += 1

@@ -38,12 +38,13 @@ STREAM = Record(
     "sealed"  # no run before this one grows any more
 )
 READER = Record(
-    "stream ring mask head until offset delay latency "  # place in the ring; `until`: runs that were seen; `delay`: of fan-out
+    "stream ring mask head until offset delay latency "  # place in the ring; `until`: runs that were seen; `delay`: of hops and fan-out
     "depth popped history history_mask noted slot_cursor peak_cursor peak reach stalled "  # `reach`: see `take`
     "several "  # whether it takes more than one token in some cycle
     "unwatched "  # whether neither slots nor a peak follow from its pops, as of an unbounded stream inside a node
     "part "  # number of the part that reads
-    "sealed"  # no run of pops before this one changes any more
+    "sealed "  # no run of pops before this one changes any more
+    "back"  # cycles from when a token is taken until its slot is free, less 1
 )
 
 AHEAD = 8  # runs between the fetch of an element that is referred to and its use
@@ -207,7 +208,7 @@ def take(reader: Any, k: int, t: int) -> None:
     if t + k - (run.time + run.length) > reader.reach and (
         reader.reach == ALWAYS or reader.several != 0 or not _goes_on(reader, run)
     ):
-        raise_peak(reader, run.time + run.length - 1 - reader.latency, run.length - 1 if reader.several != 0 else 0)
+        raise_peak(reader, run.time + run.length - 1 - reader.latency - reader.back, run.length - 1 if reader.several != 0 else 0)
     reader.offset = 0
     reader.head += 1
 

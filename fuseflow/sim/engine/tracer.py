@@ -188,7 +188,7 @@ def _slot_free_from(reader: Any, pushed: int) -> int:
     while cursor + 1 < reader.noted and pops_at(reader.history + POPS_SIZE * ((cursor + 1) & reader.history_mask)).first <= pop:
         cursor += 1
     entry = pops_at(reader.history + POPS_SIZE * (cursor & reader.history_mask))
-    cycle: int = entry.time + (pop - entry.first) * entry.step + 1
+    cycle: int = entry.time + (pop - entry.first) * entry.step + 1 + reader.back
     return cycle
 
 
@@ -220,7 +220,8 @@ def _settle(tracer: Any, node: Any, buffer: Any) -> None:
             else:
                 event.back -= origin - 1
         else:
-            event.detail, event.back = _filled_reader(tracer, node), event.time - 1
+            event.detail = _filled_reader(tracer, node)
+            event.back = event.time - 1 - reader_at(event.detail).back
         tracer.pending = 0
     for q in range(node.arity):
         pops = source(node, q).popped - get_int(tracer.marks, q)

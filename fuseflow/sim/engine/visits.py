@@ -238,11 +238,13 @@ def _awaited(node: Any, part: int) -> tuple[int, int]:
     firings."""
     wait = node.waits
     if INPUT <= wait < OUTPUT:
-        stream = stream_at(source(node, wait - INPUT).stream)
-        return stream.writer, stream.latency
+        reader = source(node, wait - INPUT)
+        stream = stream_at(reader.stream)
+        return stream.writer, stream.latency + reader.delay
     if OUTPUT <= wait < BUFFER:
         stream = target(node, wait - OUTPUT)
-        return reader_at(get_int(stream.readers, stream.blocked)).part, 1
+        reader = reader_at(get_int(stream.readers, stream.blocked))
+        return reader.part, 1 + reader.back
     if wait == TOUCH:
         return part - 1, 1  # the part that fetches ahead
     if wait == BUFFER:

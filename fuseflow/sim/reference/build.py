@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from fuseflow.machine.comal import broadcast_delays, readers_of_sums, tile_lags
+from fuseflow.machine.edge_fifos import EdgeFifo, edge_fifo
 from fuseflow.machine.machine import Machine
 from fuseflow.machine.timing import node_timing
 from fuseflow.memory.buffer_assignment import preloaded_readers, sequential_readers
@@ -16,7 +17,17 @@ from fuseflow.sim.precision import node_arithmetic
 from fuseflow.sim.reference import aligned_primitives, comal, rule_processes, select, workspace
 from fuseflow.sim.reference.node_context import NodeContext, Rule
 from fuseflow.sim.reference.remote_memory import RemoteProcesses
-from fuseflow.sim.reference.timed_process import BoundedFifo, DelayedFifo, Fifo, Item, LaggedOutput, Output, Process, make_output
+from fuseflow.sim.reference.timed_process import (
+    BoundedFifo,
+    DelayedFifo,
+    Fifo,
+    Item,
+    LaggedOutput,
+    LinkFifo,
+    Output,
+    Process,
+    make_output,
+)
 from fuseflow.tensors import Tensor
 
 _FAMILIES = (rule_processes, aligned_primitives, select, workspace)
@@ -53,7 +64,7 @@ def build_network(
     """Return the network of a verified graph. With `record` it keeps every token of every stream. With a `controller` its nodes
     read and write through the memory of the controller."""
     network = Network(written={name: WriterStream() for name in graph.outputs}, controller=controller)
-    types, readers, depths = graph.types(), graph.readers(), dict(graph.depths)
+    types, readers, depths, hops = graph.types(), graph.readers(), dict(graph.depths), dict(graph.hops)
     rules, delayed, lagging, summed = RULES, dict[n.Edge, int](), dict[n.Port, int](), frozenset[str]()
     if machine.rules == "comal":
         rules = RULES | comal.RULES
@@ -67,7 +78,8 @@ def build_network(
         outputs = []
         for port in node.ports:
             for edge in readers.get(port, ()):
-                fifos[edge] = _fifo(edge, depths.get(edge, machine.first_depth), delayed.get(edge, 0))
+                numbers = edge_fifo(graph.by_name[edge.node], depths.get(edge), hops.get(edge), timing.latency, machine)
+                fifos[edge] = _fifo(edge, numbers, delayed.get(edge, numbers.delay))
             read = [fifos[edge] for edge in readers.get(port, ())]
             network.streams[port] = LaggedOutput(read, lagging[port]) if port in lagging else make_output(timing.latency, read)
             outputs.append(network.streams[port])
@@ -97,7 +109,11 @@ def add_processes(network: Network, context: NodeContext, rules: Mapping[type[n.
     network.processes += processes
 
 
-def _fifo(edge: n.Edge, depth: int | None, delay: int) -> Fifo:
-    if delay:
-        return DelayedFifo(edge, delay)
-    return Fifo(edge) if depth is None else BoundedFifo(edge, depth)
+def _fifo(edge: n.Edge, numbers: EdgeFifo, delay: int) -> Fifo:
+    """Return the FIFO of an edge. On machines with `rules: comal`, whose FIFOs are unbounded, `delay` is that of broadcasts."""
+    depth = numbers.depth
+    if depth is None:
+        return DelayedFifo(edge, delay) if delay else Fifo(edge)
+    if numbers.delay or numbers.added:
+        return LinkFifo(edge, depth, delay, numbers.added, numbers.back)
+    return BoundedFifo(edge, depth)

@@ -78,7 +78,7 @@ class BoundedFifo(Fifo):
 
 
 class DelayedFifo(Fifo):
-    """A FIFO after broadcasts: each token is visible `delay` cycles later than in a `Fifo`."""
+    """An unbounded FIFO behind broadcasts or hops: each token is visible `delay` cycles later than in a `Fifo`."""
 
     __slots__ = ("delay",)
 
@@ -91,17 +91,43 @@ class DelayedFifo(Fifo):
         super().append((token, visible + self.delay))
 
 
-class Slots(deque[int]):
-    """The free slots of a FIFO: the cycles from which they can be filled, in order. Another `unused` slots were never filled."""
+class LinkFifo(BoundedFifo):
+    """A bounded FIFO behind hops: each token is visible `delay` cycles later than in a `BoundedFifo`, and its slot is free `back`
+    cycles later. The hops have `added` slots. A slot is in use until it is free."""
 
-    __slots__ = ("depth", "edge", "reader", "unused")
+    __slots__ = ("back", "delay")
+
+    def __init__(self, edge: Edge, depth: int, delay: int, added: int, back: int) -> None:
+        super().__init__(edge, depth)
+        self.slots = Slots(depth, edge, added, back)
+        self.delay, self.back = delay, back
+
+    def append(self, item: Item) -> None:
+        token, visible = item
+        super().append((token, visible + self.delay))
+
+    def take(self, t: int) -> None:
+        pops, free = self.pops, t + self.back
+        if pops[0] < self.popleft()[1] - self.latency:
+            pops.popleft()
+        pops.append(free)
+        self.slots.append(free + 1)
+
+
+class Slots(deque[int]):
+    """The free slots of a FIFO: the cycles from which they can be filled, in order. Another `unused` slots were never filled.
+
+    `depth` are the slots at the reader, before which hops have `added` slots. A slot is free `1 + back` cycles after its token is
+    taken."""
+
+    __slots__ = ("back", "depth", "edge", "reader", "unused")
 
     reader: Process
 
-    def __init__(self, depth: int, edge: Edge | None = None) -> None:
+    def __init__(self, depth: int, edge: Edge | None = None, added: int = 0, back: int = 0) -> None:
         super().__init__()
-        self.depth = self.unused = depth
-        self.edge = edge
+        self.depth, self.unused = depth, depth + added
+        self.edge, self.back = edge, back
 
     def fill(self) -> None:
         if self.unused:

@@ -32,7 +32,7 @@ from fuseflow.sim.outcome.statistics import edges
 from fuseflow.sim.reference.build import Network, build_network
 from fuseflow.sim.reference.deadlock import waiting_processes
 from fuseflow.sim.reference.execute import network_statistics, run_network
-from fuseflow.sim.reference.timed_process import BoundedFifo, DelayedFifo, Fifo, Item, LaggedOutput, Process, Slots
+from fuseflow.sim.reference.timed_process import BoundedFifo, DelayedFifo, Fifo, Item, LaggedOutput, LinkFifo, Process, Slots
 from fuseflow.tensors import Tensor
 
 
@@ -110,7 +110,7 @@ class TracedSlots(Slots):
     def append(self, cycle: int) -> None:
         listener, reader = self.reader.journal.listener, self.reader.journal.track
         edge, rank = listener.places[id(self)]
-        super().append(CausedCycle(cycle, SLOT, reader, cycle - 1, edge, rank))
+        super().append(CausedCycle(cycle, SLOT, reader, cycle - 1 - self.back, edge, rank))
 
 
 def _append(fifo: Fifo, item: Item, append: Callable[[Fifo, Item], None]) -> None:
@@ -147,7 +147,7 @@ def _traced(kind: type[Fifo]) -> type[Fifo]:
     return type(f"Traced{kind.__name__}", (kind,), {"__slots__": (), "append": append, "take": take})
 
 
-TRACED: dict[type, type] = {kind: _traced(kind) for kind in (Fifo, BoundedFifo, DelayedFifo)}
+TRACED: dict[type, type] = {kind: _traced(kind) for kind in (Fifo, BoundedFifo, DelayedFifo, LinkFifo)}
 
 
 class Listener:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 
@@ -9,6 +10,7 @@ import numpy as np
 import pytest
 from anywhere import anywhere
 from engines import LIMITS
+from graph_fuzz import drawn
 from random_graphs.case import Case
 
 from fuseflow.errors import FuseFlowError
@@ -71,6 +73,10 @@ def cycles_of(path: CriticalPath, node: str, kind: str) -> int:
 
 def machine(**settings: object) -> Machine:
     return Machine.model_validate({"name": "test", **settings})
+
+
+def with_hops(seed: int) -> Case:
+    return drawn(seed, None, hops=True)
 
 
 def test_the_node_with_the_largest_interval_works_on_it():
@@ -145,11 +151,13 @@ def test_a_level_in_memory_that_is_located_is_on_the_path(level: str):
     assert sum(step.cycles for step in path.steps) == simulate(graph, tensors, case.machine, engine="reference").cycles
 
 
-@pytest.mark.parametrize("first", range(0, 60, 20))
-def test_random_graphs_have_the_same_path_on_both_simulators(first: int):
+@pytest.mark.parametrize(
+    ("first", "cases"), [*((first, anywhere) for first in range(0, 60, 20)), (60, with_hops), (80, with_hops)]
+)
+def test_random_graphs_have_the_same_path_on_both_simulators(first: int, cases: Callable[[int], Case]):
     ran = 0
     for seed in range(first, first + 20):
-        case = anywhere(seed)
+        case = cases(seed)
         try:
             simulation = simulate(case.graph, case.tensors, case.machine, engine="reference")
         except FuseFlowError:

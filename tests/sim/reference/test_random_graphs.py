@@ -17,7 +17,7 @@ from random_graphs.coverage import events, modes
 
 from fuseflow.errors import DeadlockError
 from fuseflow.ops import OPERATORS, REDUCERS
-from fuseflow.samml.nodes import NODE_TYPES, Drop, Select, WriteLaneLevel, WriteLaneValues
+from fuseflow.samml.nodes import NODE_TYPES, Drop, Link, Select, WriteLaneLevel, WriteLaneValues
 from fuseflow.samml.text import parse, show
 from fuseflow.samml.verify import verify
 from fuseflow.sim import Recording, Simulation, simulate
@@ -96,7 +96,7 @@ def test_sizes(survey: Survey) -> None:
 
 
 WANTED = [
-    *(kind.__name__ for kind in NODE_TYPES if kind not in (Select, WriteLaneLevel, WriteLaneValues)),
+    *(kind.__name__ for kind in NODE_TYPES if kind not in (Link, Select, WriteLaneLevel, WriteLaneValues)),
     *(f"scan {level}" for level in ("dense", "compressed", "compressed(nonunique)", "singleton", "singleton(nonunique)")),
     *(f"scan level {level}" for level in range(4)),
     *(f"{op} sequential {way}" for op in ("scan", "load") for way in (True, False)),

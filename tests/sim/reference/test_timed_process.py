@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from fuseflow.samml import nodes as n
-from fuseflow.sim.reference.timed_process import BoundedFifo, Fifo, Process, make_output
+from fuseflow.sim.reference.timed_process import BoundedFifo, Fifo, LinkFifo, Process, make_output
 
 
 def process(interval: int = 1) -> Process:
@@ -67,3 +67,17 @@ def test_the_peak_of_a_fifo(bounded: bool, made: list[int], taken: list[int], pe
     for t in taken:
         fifo.take(t)
     assert fifo.peak == peak
+
+
+def test_a_fifo_behind_three_hops() -> None:
+    """Its writer has a latency of 2: two slots of its own, two for each hop, and one for the latency. A token comes 2 + 3 cycles after
+    it was given, and its slot is free 3 cycles later than in the cycle after it is taken."""
+    fifo = LinkFifo(n.Edge("r", 0), 2, 3, 2 * 3 + 1, 3)
+    out = make_output(2, (fifo,))
+    for t in range(9):
+        assert fifo.slots.unused == 9 - t
+        out.push(t, t)
+    assert [visible for _, visible in fifo] == list(range(5, 14))
+    for t in range(5, 14):
+        fifo.take(t)
+    assert (fifo.slots.unused, list(fifo.slots), fifo.peak) == (0, list(range(9, 18)), 9)

@@ -34,9 +34,13 @@ def _smaller(case: Case) -> Iterator[Case]:
             yield replace(case, machine=less)
     if graph.depths:
         yield replace(case, graph=replace(graph, depths=()))
+    if graph.hops:
+        yield replace(case, graph=replace(graph, hops=()))
     yield from (replace(case, graph=g) for g in _smaller_graphs(graph))
     for k in range(len(graph.depths)):
         yield replace(case, graph=replace(graph, depths=graph.depths[:k] + graph.depths[k + 1 :]))
+    for k in range(len(graph.hops)):
+        yield replace(case, graph=replace(graph, hops=graph.hops[:k] + graph.hops[k + 1 :]))
     for name, tensor in case.tensors.items():
         yield from (replace(case, tensors={**case.tensors, name: part}) for part in _smaller_tensors(tensor))
 
@@ -80,6 +84,7 @@ def _without(graph: n.Graph, gone: set[str]) -> n.Graph:
         outputs=tuple(name for name in graph.outputs if name in used),
         fiber_fifos=tuple(edge for edge in graph.fiber_fifos if edge.node not in gone),
         depths=tuple((edge, depth) for edge, depth in graph.depths if edge.node not in gone),
+        hops=tuple((edge, hops) for edge, hops in graph.hops if edge.node not in gone),
     )
 
 

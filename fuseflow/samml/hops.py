@@ -1,0 +1,31 @@
+"""The hops of an edge: the registers that a stream crosses on its way to a reader, as on an array whose nodes have places."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from fuseflow.errors import GraphError
+
+HOP_SLOTS = (0, 2)
+"""The slots that a hop may have: none is a register whose reader gives its slots back, two are a small FIFO."""
+MOST_HOPS = 1 << 16
+"""The most hops of an edge."""
+
+
+@dataclass(frozen=True, slots=True)
+class Hops:
+    """The hops of an edge, each of which takes a cycle forth and a cycle back.
+
+    With two `slots`, a hop is a FIFO of two tokens: it passes one on in every cycle in which there is room behind it. With none,
+    the `count` hops are registers without a stop: the writer knows how many slots the reader's FIFO has, and learns that one
+    is free `count` cycles later than without hops. Raises `GraphError` for numbers that no edge has.
+    """
+
+    count: int
+    slots: int = 2
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.count <= MOST_HOPS:
+            raise GraphError(f"an edge has {self.count:,} hops", hint=f"it has 0 to {MOST_HOPS:,}")
+        if self.slots not in HOP_SLOTS:
+            raise GraphError(f"a hop has {self.slots} slots", hint="a hop has 2 slots, or 0 as a plain register")
