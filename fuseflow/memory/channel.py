@@ -69,8 +69,8 @@ TRANSACTION = Record(
     "port request"  # whose answer it is part of
 )
 UNIT = Record("banks_0 banks_1 banks_2 banks_3 bank alone gap")
-"""What one refresh command refreshes: the set of banks, the first of them, and whether it is the only one; then the cycles until the next
-refresh is due."""
+"""What one refresh command refreshes: the set of banks, the first of them, and whether the command is that of a single bank, which a PRE
+closes, and not a PREab; then the cycles until the next refresh is due."""
 CHANNEL_SIZE, TRANSACTION_SIZE, UNIT_SIZE = CHANNEL.size, TRANSACTION.size, UNIT.size
 channel_at, transaction_at, unit_at = CHANNEL.at, TRANSACTION.at, UNIT.at
 
