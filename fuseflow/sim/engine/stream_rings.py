@@ -39,12 +39,11 @@ STREAM = Record(
 )
 READER = Record(
     "stream ring mask head until offset delay latency "  # place in the ring; `until`: runs that were seen; `delay`: of hops and fan-out
-    "depth popped history history_mask noted slot_cursor peak_cursor peak reach stalled "  # `reach`: see `take`
+    "depth back popped history history_mask noted slot_cursor peak_cursor peak reach stalled "  # `back`: of a slot; `reach`: see `take`
     "several "  # whether it takes more than one token in some cycle
     "unwatched "  # whether neither slots nor a peak follow from its pops, as of an unbounded stream inside a node
     "part "  # number of the part that reads
-    "sealed "  # no run of pops before this one changes any more
-    "back"  # cycles from when a token is taken until its slot is free, less 1
+    "sealed"  # no run of pops before this one changes any more
 )
 
 AHEAD = 8  # runs between the fetch of an element that is referred to and its use
