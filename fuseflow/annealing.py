@@ -23,7 +23,8 @@ JOB = Record(
     "row_before kind_rows "  # the rows that have sites of a kind, kind after kind; of each kind and row, the first that is not above it
     "moves reach move "  # how many moves are tried, how far they go, and how many there were before
     "first_state second_state "  # of the generator
-    "change changes squares",  # the sum of the changes that were accepted; the sums of all changes and of their squares
+    "total least least_site "  # the sum of all lengths, the least that it was, and the site of each cell at that time
+    "squares",  # the sum of the squares of all changes
     "temperature",
 )
 """What a run of moves has. The other fields are addresses of arrays of 64-bit integers."""
@@ -31,15 +32,15 @@ job_at = JOB.at
 BITS = 32
 """The number of bits of a random number."""
 MASK = (1 << BITS) - 1
-FAR = 10
-"""One move in this number goes as far as it likes."""
+FAR, NEAR = 1, 4
+"""Of ten moves, so many go as far as they like, and so many to a tile beside one that has a net with the cell."""
 
 
 def try_moves(job: int) -> int:
-    """Try `moves` moves, and return the number of those that were accepted. `change` is what they changed the sum of lengths by."""
+    """Try `moves` moves, and return the number of those that were accepted."""
     p = job_at(job)
     accepted = 0
-    p.change = p.changes = p.squares = 0
+    p.squares = 0
     for _ in range(p.moves):
         p.move += 1
         cell = _below(p, p.cells)
@@ -53,16 +54,17 @@ def try_moves(job: int) -> int:
         change = _change(p, cell)
         if other >= 0:
             change += _change(p, other)
-        p.changes += change
         p.squares += change * change
         if change <= 0 or _random(p) < _power_of_e(change / p.temperature) * (MASK + 1):
             accepted += 1
-            p.change += change
+            p.total += change
             set_int(p.cell_at, new, cell)
             set_int(p.cell_at, old, other)
             _keep_lengths(p, cell)
             if other >= 0:
                 _keep_lengths(p, other)
+            if p.total < p.least:
+                _keep_sites(p)
         else:
             _put(p, cell, old)
             if other >= 0:
@@ -101,16 +103,36 @@ def _power_of_e(x: float) -> float:
 
 @inline
 def _target(p: Any, cell: int) -> int:
-    """Return a random site for a cell: of a row of its kind in reach, and there of a column in reach. It may be the cell's own."""
-    reach = p.columns + p.rows if _below(p, FAR) == 0 else p.reach
-    kind, x, y = get_int(p.kind, cell), get_int(p.x, cell), get_int(p.y, cell)
+    """Return a random site for a cell: in reach of its own site, anywhere, or beside a cell of one of its nets. It may be its own."""
+    choice = _below(p, 10)
+    if choice >= FAR + NEAR:
+        return _site_around(p, cell, cell, p.reach)
+    if choice < FAR:
+        return _site_around(p, cell, cell, p.columns + p.rows)
+    first = get_int(p.nets_from, cell)
+    count = get_int(p.nets_from, cell + 1) - first
+    if count == 0:
+        return _site_around(p, cell, cell, p.reach)
+    net = get_int(p.nets_of, first + _below(p, count))
+    begin = get_int(p.members_from, net)
+    return _site_around(p, cell, get_int(p.members, begin + _below(p, get_int(p.members_from, net + 1) - begin)), 1)
+
+
+@inline
+def _site_around(p: Any, cell: int, center: int, reach: int) -> int:
+    """Return a random site for a cell around another cell: of a row of its kind in reach, and there of a column in reach. If it has none,
+    return its own."""
+    kind, x, y = get_int(p.kind, cell), get_int(p.x, center), get_int(p.y, center)
     rows, sites = kind * (p.rows + 1), kind * (p.rows + 1) * p.columns
     top = get_int(p.row_before, rows + max(0, y - reach))
     bottom = get_int(p.row_before, rows + min(p.rows, y + reach + 1))
-    row = sites + get_int(p.kind_rows, top + _below(p, bottom - top)) * p.columns
-    left = get_int(p.site_before, row + max(0, x - reach))
-    right = get_int(p.site_before, row + min(p.columns, x + reach + 1))
-    site: int = left + _below(p, right - left) if right > left else get_int(p.site, cell)
+    site: int = get_int(p.site, cell)
+    if bottom > top:
+        row = sites + get_int(p.kind_rows, top + _below(p, bottom - top)) * p.columns
+        left = get_int(p.site_before, row + max(0, x - reach))
+        right = get_int(p.site_before, row + min(p.columns, x + reach + 1))
+        if right > left:
+            site = left + _below(p, right - left)
     return site
 
 
@@ -155,3 +177,9 @@ def _keep_lengths(p: Any, cell: int) -> None:
     for k in range(get_int(p.nets_from, cell), get_int(p.nets_from, cell + 1)):
         net = get_int(p.nets_of, k)
         set_int(p.length, net, get_int(p.fresh, net))
+
+
+def _keep_sites(p: Any) -> None:
+    p.least = p.total
+    for cell in range(p.cells):
+        set_int(p.least_site, cell, get_int(p.site, cell))

@@ -13,7 +13,7 @@ from fuseflow.array.grid import Grid
 from fuseflow.array.netlist import Cell, Net, Netlist
 from fuseflow.array.shortest import Floor, least_length, net_floors, setup_work, shortest
 
-SIZES = 6, 8, 10
+SIZES = 6, 8, 10, 12
 """The most cells of groups, smaller groups first: what is known of them makes the proofs for larger ones short."""
 GROUP_WORK = 1.0
 """The most work for a group."""

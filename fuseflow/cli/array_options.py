@@ -28,7 +28,7 @@ def _array(array_file: str | None) -> ArraySettings | None:
     return load_array(array_file)
 
 
-def array_option(what: str, required: bool = False) -> Callable[[Command], Command]:
+def array_option(help: str, required: bool = False) -> Callable[[Command], Command]:
     """Return a decorator that adds `--array`, and passes it on as `array`: `ArraySettings`, or None if it is not given."""
     option = click.option(
         "--array",
@@ -36,6 +36,6 @@ def array_option(what: str, required: bool = False) -> Callable[[Command], Comma
         metavar="NAME",
         required=required,
         shell_complete=completed(_names),
-        help=f"{what}: its name, or a YAML file.",
+        help=help,
     )
     return bundled("array", _array, option)

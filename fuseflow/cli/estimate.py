@@ -31,7 +31,7 @@ def saved_schedule() -> None:
         help="Print FLOPs by operator, or bytes by tensor; repeatable.",
     ),
     click.option("--resources", is_flag=True, help="Print what each region occupies: lanes, ports, bytes on the chip."),
-    array_option("Print the tiles that each region takes on this array, and those that it lacks"),
+    array_option("Print the tiles that each region takes on this array (a name, or a YAML file), and those that are missing."),
     energy_options,
     click.option("--against", metavar="RUN.json", type=FILE, help="Compare with a run (`run --json`)."),
     json_option("the estimate"),

@@ -31,7 +31,7 @@ LONGEST = 86_400
     "Lay a model out on an array of tiles.",
     program_options(),
     machine_options(),
-    array_option("The array", required=True),
+    array_option("An array: its name, or a YAML file.", required=True),
     click.option(
         "--tracks", metavar="N", type=click.IntRange(1, 64), help="Links each way between two tiles.  [default: the array's]"
     ),

@@ -16,6 +16,7 @@ import pytest
 from click.testing import CliRunner
 from doc_blocks import ALL, PAGES, REASONS, ROOT, Block, in_language
 
+from fuseflow.array.settings import read_array
 from fuseflow.cli.main import main
 from fuseflow.machine.files import read_machine
 from fuseflow.plan.plan import Plan
@@ -43,6 +44,7 @@ def _tensors(text: str) -> object:
 
 
 READERS: dict[str, Callable[[str], object]] = {
+    "array": read_array,
     "machine": read_machine,
     "plan": Plan.from_yaml,
     "schedule": Schedule.from_yaml,
