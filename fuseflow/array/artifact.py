@@ -127,7 +127,7 @@ def _blamed(path: Path) -> Iterator[None]:
 
 def _parsed(values: Any) -> _PlacementFile:
     if isinstance(values, Mapping) and values.get("version") not in (VERSION, None):
-        raise ArrayError(f"its version is {_json(values['version'])[:20]}, and this one reads {VERSION}")
+        raise ArrayError(f"its version is {values['version']!r:.20}, and this one reads {VERSION}")
     try:
         return _PlacementFile.model_validate(values)
     except ValidationError as error:

@@ -99,7 +99,7 @@ def _used_tiles(placed: PlacedRegion, busy: Mapping[str, float], named: bool) ->
     for cell, site in cells:
         share = busy.get(cell.name.partition("@")[0])
         about = f"{cell.name} ({cell.kind})" + ("" if share is None else f", busy {share:.0%}")
-        style = "" if share is None else f' style="stroke-opacity:{0.2 + 0.8 * min(1.0, max(0.0, share)):.2f}"'
+        style = "" if share is None else f' style="stroke-opacity:{0.4 + 0.6 * min(1.0, max(0.0, share)):.2f}"'
         yield _tiles(f"tile k{number[cell.kind]}", [site], about, style)
 
 

@@ -41,7 +41,7 @@ LONGEST = 86_400
         type=PositiveNumber(10_000),
         default=10.0,
         show_default=True,
-        help="How many moves each run of annealing tries; 10 takes about a second for 150 cells.",
+        help="How many moves each run of annealing tries; 10 takes about half a second for 150 cells.",
     ),
     click.option(
         "--seeds",

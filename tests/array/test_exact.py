@@ -58,7 +58,9 @@ def test_the_optimum_is_that_of_all_placements(seed: int) -> None:
     assert exact.proven and exact.placement.wirelength == exact.bound == min(lengths)
     assert exact.gap == 0
     assert lower_bound(netlist, grid) <= min(lengths)
-    assert anneal(netlist, grid).wirelength == min(lengths)
+    annealed = anneal(netlist, grid)
+    annealed.verify(grid)
+    assert annealed.wirelength == min(lengths)
     assert exact_placement(netlist, grid, lengths[min(lengths)], seconds=20).placement is lengths[min(lengths)]
 
 

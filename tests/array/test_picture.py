@@ -46,7 +46,7 @@ def test_busy_nodes_are_opaque() -> None:
     region = placed("gcn", 1)
     node = region.graph.nodes[-1].name
     text = picture(region, {node: 0.5})
-    assert 'style="stroke-opacity:0.60"' in text and any(name.endswith("busy 50%") and node in name for name in titles(text))
+    assert 'style="stroke-opacity:0.70"' in text and any(name.endswith("busy 50%") and node in name for name in titles(text))
 
 
 def test_a_large_region_leaves_parts_out() -> None:
