@@ -5,8 +5,10 @@ from __future__ import annotations
 import random
 
 import pytest
-from arrays import recorded_graph, recorded_netlists
+from arrays import CAPACITY, LANES, recorded_graph, recorded_netlists
 
+from fuseflow.array.anneal import anneal
+from fuseflow.array.capacity import tile_use
 from fuseflow.array.grid import Grid
 from fuseflow.array.netlist import Cell, Net, Netlist, netlist_of
 from fuseflow.array.placement import Placement
@@ -45,6 +47,27 @@ def test_recorded_placements_on_two_tracks(recorded) -> None:
     walk(routing, dict(grid.kinds()), 2)
     assert max(routing.lengths) <= 1.5 * routing.placement.longest
     assert routing.hops == sum(len(list(tree.links)) for tree in routing.routes)
+
+
+def fitting() -> list[tuple[str, str, int]]:
+    """The arrays, recorded regions and lanes that fit."""
+    arrays = [load_array(name) for name in ("onyx", "plasticine")]
+    cases = [(array, region, lanes) for array in arrays for region in CAPACITY for lanes in LANES]
+    return [(a.name, region, lanes) for a, region, lanes in cases if tile_use(recorded_graph(region, lanes), a).fits]
+
+
+QUICK = ("sae", "attention")
+
+
+@pytest.mark.parametrize(
+    ("name", "region", "lanes"), [pytest.param(*c, marks=() if c[1] in QUICK else pytest.mark.slow) for c in fitting()]
+)
+def test_every_region_that_fits_on_two_tracks(name: str, region: str, lanes: int) -> None:
+    array = load_array(name)
+    grid, netlist = Grid.of(array), netlist_of(recorded_graph(region, lanes), array)
+    routing = route(anneal(netlist, grid, effort=5, seeds=1), grid, 2, "IO")
+    walk(routing, dict(grid.kinds()), 2)
+    assert max(routing.lengths) <= 1.5 * routing.placement.longest
 
 
 def test_a_random_placement_on_five_tracks() -> None:
