@@ -172,7 +172,7 @@ class DeadlockError(SimulationError, code="deadlock"):
     region: str = ""
 
 
-class ScratchpadError(SimulationError):
+class ScratchpadError(SimulationError, code="scratchpad"):
     """A tensor of a graph finds no room in the scratchpad. `tensor` has `size` bytes, 0 if that is not known before, and the tensors before
     it leave `room` bytes."""
 

@@ -93,7 +93,7 @@ def main(least: int, output: Path, classes: Path) -> None:
     circuits = {memory: list(model_circuits(memory)) for memory in (False, True)}
     any_parts = CircuitParts.of(circuits[False][0])
     areas = controls(circuits[False], least, [kind.op for kind in RULES], False)
-    at_memory = controls(circuits[True], least, [kind.op for kind in REMOTE_RULES], True)
+    at_memory = controls(circuits[True], least, [kind.op for kind in REMOTE_RULES if kind is not n.Root], True)
     for file in classes.glob("*.py"):
         file.write_text(with_areas(file.read_text(encoding="utf-8"), areas, at_memory), encoding="utf-8")
     head = HEAD.format(version=version().split(" (")[0], technology=TECHNOLOGY)
