@@ -37,7 +37,7 @@ SAME_AS = {"hbm2": "rda"}
 """The machine of `evaluation.py` that has this memory."""
 MEMORY_MB = 8000
 
-Measured = dict[tuple[str, str, str], Row]
+RunRows = dict[tuple[str, str, str], Row]
 """Rows of points that are done, by workload, memory and granularity."""
 
 
@@ -69,15 +69,15 @@ def in_order(data_dir: Path | None) -> list[Point]:
     return sorted((point for memory in MEMORIES for point in points(memory, data_dir)), key=cost)
 
 
-def measured(asked: Sequence[Point], rows: Mapping[str, Row]) -> Measured:
+def measured(asked: Sequence[Point], rows: Mapping[str, Row]) -> RunRows:
     """The rows of the points that are done: their own, or of the same data on a machine that has the same memory."""
-    usual, found = usual_rows(), Measured()
+    usual, runs = usual_rows(), RunRows()
     for point in asked:
         other = (point.model, point.data, point.granularity, SAME_AS.get(point.machine, ""))
         row = rows.get(row_key(point, ask_of(point.machine))) or usual.get(other)
         if row is not None and row.state == "done":
-            found[place(point)] = row
-    return found
+            runs[place(point)] = row
+    return runs
 
 
 def fastest(rows: Mapping[str, Row]) -> str | None:
@@ -103,10 +103,10 @@ def cell(rows: Mapping[str, Row]) -> str:
     return ", ".join(f"**{text}**" if each == best else text for each, text in texts.items())
 
 
-def estimated_cell(workload: str, found: Measured, expected: Mapping[str, Mapping[str, int]]) -> str:
+def estimated_cell(workload: str, runs: RunRows, expected: Mapping[str, Mapping[str, int]]) -> str:
     """The least and the largest speeds that are expected on those memories on which one of the three was not run, of the cycles that are
     expected by granularity and memory."""
-    missing = [memory for memory in MEMORIES if any((workload, memory, each) not in found for each in GRANULARITIES)]
+    missing = [memory for memory in MEMORIES if any((workload, memory, each) not in runs for each in GRANULARITIES)]
     if not missing or len(expected) < len(GRANULARITIES):
         return ""
     texts = []
@@ -116,26 +116,26 @@ def estimated_cell(workload: str, found: Measured, expected: Mapping[str, Mappin
     return f"on {len(missing)}: {', '.join(texts)}"
 
 
-def table(asked: Sequence[Point], found: Measured) -> str:
+def table(asked: Sequence[Point], runs: RunRows) -> str:
     """Markdown: a line for each workload, with the speeds over unfused on each memory."""
     estimates, lines = stored(ESTIMATES), []
     order = list(published("figure12"))
     for point in sorted(asked, key=lambda point: order.index(place(point)[0])):
         if (point.machine, point.granularity) == (MEMORIES[0], UNFUSED):
             workload = place(point)[0]
-            of = [{each: found[key] for each in GRANULARITIES if (key := (workload, m, each)) in found} for m in MEMORIES]
+            of = [{each: runs[key] for each in GRANULARITIES if (key := (workload, m, each)) in runs} for m in MEMORIES]
             names = {each: without_memory(replace(point, granularity=each)) for each in GRANULARITIES}
             expected = {each: estimates[name]["cycles"] for each, name in names.items() if name in estimates}
-            lines.append([NAMES[point.model], f"`{point.data}`", *map(cell, of), estimated_cell(workload, found, expected)])
+            lines.append([NAMES[point.model], f"`{point.data}`", *map(cell, of), estimated_cell(workload, runs, expected)])
     return markdown(["model", "data", *MEMORIES, "estimated where not run"], lines, 2)
 
 
-def summary(found: Measured) -> str:
+def summary(runs: RunRows) -> str:
     """For how many workloads at a memory the points were run, and which of them is the fastest."""
     texts = []
     for wanted in ((UNFUSED, PARTIAL), GRANULARITIES):
-        places = [key[:2] for key in found if key[2] == UNFUSED and all((*key[:2], each) in found for each in wanted)]
-        best = Counter(fastest({each: found[*key, each] for each in wanted}) or "none for sure" for key in places)
+        places = [key[:2] for key in runs if key[2] == UNFUSED and all((*key[:2], each) in runs for each in wanted)]
+        best = Counter(fastest({each: runs[*key, each] for each in wanted}) or "none for sure" for key in places)
         texts.append(
             f"{', '.join(wanted)}: {len(places)} run, fastest {', '.join(f'{k} {n}' for k, n in sorted(best.items()))}\n"
         )
@@ -174,8 +174,8 @@ def main(
     path = ROWS / f"{STORE_NAME}.jsonl"
     rows = load(path, Row)
     asked = [point for point in in_order(data_dir) if like(point.key, only)]
-    found = measured(asked, rows)
-    left = [p for p in asked if place(p) not in found and row_key(p, ask_of(p.machine)) not in rows]
+    runs = measured(asked, rows)
+    left = [p for p in asked if place(p) not in runs and row_key(p, ask_of(p.machine)) not in rows]
     if listing:
         return click.echo("".join(f"{point.key}\n" for point in left), nl=False)
     if estimating:
@@ -186,8 +186,8 @@ def main(
         if time.monotonic() < end:
             click.echo(f"{point.machine} ", err=True, nl=False)
             run([point], ask_of(point.machine), path, rows, data_dir, Limits(1, MEMORY_MB, limit, end - time.monotonic()))
-    found = measured(asked, rows)
-    click.echo(f"{table(asked, found)}\n{summary(found)}", nl=False)
+    runs = measured(asked, rows)
+    click.echo(f"{table(asked, runs)}\n{summary(runs)}", nl=False)
 
 
 if __name__ == "__main__":

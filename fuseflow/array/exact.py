@@ -34,7 +34,7 @@ class ExactPlacement:
 
 
 def exact_placement(netlist: Netlist, grid: Grid, placement: Placement, seconds: float) -> ExactPlacement:
-    """Return a placement that is shorter than a known one, or that one if a search of about so many seconds has none. The limit is work
+    """Return a placement that is shorter than a known one, or that one if a search of about `seconds` seconds has none. The limit is work
     that is counted, not time, so equal searches have equal results. Raises `UsageError` if OR-Tools cannot be imported."""
     placement.verify(grid)
     floors = group_floors(netlist, grid, seconds * FOR_GROUPS)

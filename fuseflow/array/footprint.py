@@ -18,6 +18,7 @@ from importlib import resources
 
 from fuseflow.errors import ArrayError, did_you_mean
 from fuseflow.samml import nodes as n
+from fuseflow.samml.primitives import NODE_TYPES
 from fuseflow.yaml_text import read_yaml
 
 PORT = "port"
@@ -25,9 +26,11 @@ PORT = "port"
 VARIABLES = ("inputs", "lanes", "order", "sides")
 """What a number of tiles may depend on: the streams that a node reads, its lanes, the order of its accumulation, and the sides that it
 joins, where a side with several payloads counts as several."""
+WITHOUT_TILE = n.Root, n.Link
+"""The primitives that take no tile: a root is a bit of what reads it, and a link is the register of a hop."""
 ROWS = (
-    *("memory", "on_chip", "locate", "range", "repeat", "join", "alu", "reduce", "drop", "accumulate", "permute", "select"),
-    *("fork", "merge", "flatten", "split", "align"),
+    *("memory", "on_chip", "locate"),
+    *(kind.op for kind in NODE_TYPES if not issubclass(kind, (n.TensorUser, *WITHOUT_TILE))),
 )
 MOST_TILES = 1024
 """The most tiles of a kind that a row may state as a number."""
@@ -106,7 +109,7 @@ class Footprint:
         return tuple(dict.fromkeys(kind for row in self.rows.values() for kind, _ in row if kind != PORT))
 
     def tiles(self, node: n.Primitive, tensors: Mapping[str, n.TensorDecl]) -> Mapping[str, int]:
-        """Return the number of tiles of each kind that a node takes, and of ports. A root takes none: it is a bit of what reads it. Raises
+        """Return the number of tiles of each kind that a node takes, and of ports: none for `WITHOUT_TILE`. Raises
         `ArrayError` for a primitive without a row."""
         row = row_of(node, tensors)
         if row is None:
@@ -123,12 +126,12 @@ class Footprint:
 
 
 def row_of(node: n.Primitive, tensors: Mapping[str, n.TensorDecl]) -> str | None:
-    """Return the row of a footprint that a node has; None for a root, which has no tile."""
+    """Return the row of a footprint that a node has; None for one of `WITHOUT_TILE`."""
     if isinstance(node, n.TensorUser):
         if node.asks_memory(tensors) and not tensors[node.tensor].scratchpad:
             return "memory"
         return "locate" if isinstance(node, n.Locate) else "on_chip"
-    return None if isinstance(node, n.Root) else node.op
+    return None if isinstance(node, WITHOUT_TILE) else node.op
 
 
 def footprint_names() -> tuple[str, ...]:

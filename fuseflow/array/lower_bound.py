@@ -20,8 +20,8 @@ GROUP_WORK = 1.0
 
 
 def lower_bound(netlist: Netlist, grid: Grid, seconds: float = 20.0) -> int:
-    """Return a length that no placement is below. The limit is work that is counted and takes about so many seconds, so equal netlists have
-    equal bounds. Raises `UsageError` if OR-Tools cannot be imported."""
+    """Return a length that no placement is below. The limit is work that is counted and takes about `seconds` seconds, so equal netlists
+    have equal bounds. Raises `UsageError` if OR-Tools cannot be imported."""
     return least_length(netlist, grid, group_floors(netlist, grid, seconds), GROUP_WORK)
 
 

@@ -87,8 +87,8 @@ def netlist_of(graph: n.Graph, array: ArraySettings, machine: Machine | None = N
 
 @dataclass(slots=True)
 class _Chains:
-    """The cells so far, the numbers of those of each node, and the nets inside of nodes. `asking` has for each port the cells that ask it,
-    and whether they write."""
+    """The cells so far, the numbers of those of each node, and the nets inside of nodes. `ports` has the cells that ask each port, and
+    whether they write."""
 
     graph: n.Graph
     array: ArraySettings

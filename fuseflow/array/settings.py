@@ -18,13 +18,14 @@ from importlib import resources
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self, TypeAlias, get_args
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StringConstraints, ValidationError, model_validator
+from pydantic import BeforeValidator, Field, StringConstraints, ValidationError, model_validator
 from pydantic_core import PydanticCustomError
 
 from fuseflow.array.footprint import Footprint, footprint_names, footprint_of
 from fuseflow.byte_sizes import parse_bytes
 from fuseflow.errors import ArrayError, did_you_mean
 from fuseflow.filesystem import read_text
+from fuseflow.memory.setting_types import Strict
 from fuseflow.yaml_text import YamlText, read_yaml
 
 MOST_SIDE, MOST_TRACKS, MOST = 256, 64, 1 << 20
@@ -44,20 +45,14 @@ def _bytes(value: Any) -> Any:
         raise PydanticCustomError("bytes", "must be a number of bytes such as 4096 or 4KB") from error
 
 
-class Section(BaseModel):
-    """A part of an array file, without unknown keys."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-
-class GridSize(Section):
+class GridSize(Strict):
     """The tiles of an array, without its ports."""
 
     columns: Extent
     rows: Extent
 
 
-class TilePattern(Section):
+class TilePattern(Strict):
     """The kind of each tile, a letter each: the columns of all rows (`pattern`), or of each row (`rows`). Both are repeated until the
     array is full."""
 
@@ -91,7 +86,7 @@ def _sides(value: Any) -> Any:
     return (value,) if isinstance(value, str) else value
 
 
-class PortTiles(Section):
+class PortTiles(Strict):
     """Tiles beside the array that ask the memory: `each` of them at every column or row of a side. A port tile serves `share` streams in
     turn."""
 
@@ -101,14 +96,14 @@ class PortTiles(Section):
     share: Annotated[int, Field(ge=1, le=64, strict=True)] = 1
 
 
-class TileMemory(Section):
+class TileMemory(Strict):
     """The kind of tiles that have a memory, and its bytes."""
 
     kind: KindName = "MEM"
     bytes: Annotated[int, BeforeValidator(_bytes), Field(ge=1, le=1 << 30)] = 4096
 
 
-class Hop(Section):
+class Hop(Strict):
     """The register of a link at each tile that it passes: its latency in cycles, and the tokens that it holds. Without slots it holds none
     that stand still: its reader's FIFO has a slot for each token under way."""
 
@@ -116,7 +111,7 @@ class Hop(Section):
     slots: Literal[0, 2] = 2
 
 
-class ConfigurationLoad(Section):
+class ConfigurationSettings(Strict):
     """The words of a configuration, how many are loaded in a cycle, and the cycles until a region that ends has left the array."""
 
     words_per_tile: WholeNumber = 12
@@ -129,7 +124,7 @@ DELAYS = ("up", "down", "across")
 """The ways through a switch box whose delays a file may state, beside those of kinds."""
 
 
-class ArraySettings(Section):
+class ArraySettings(Strict):
     """An array. `fifo_depth` is the slots of the FIFO in front of each input of a tile, and `tracks` the number of links from a tile to
     its neighbour in each direction. `delays_ps` has the delay of each kind of tile, and of the switch boxes, in picoseconds. `assumed`
     names the keys whose numbers have no source."""
@@ -143,8 +138,8 @@ class ArraySettings(Section):
     fifo_depth: Positive = 2
     tracks: Annotated[int, Field(ge=1, le=MOST_TRACKS, strict=True)] = 5
     hop: Hop = Hop()
-    delays_ps: dict[str, WholeNumber] = {}
-    load: ConfigurationLoad = ConfigurationLoad()
+    delays_ps: Annotated[dict[str, WholeNumber], Field(default_factory=dict)]
+    load: ConfigurationSettings = ConfigurationSettings()
     assumed: tuple[str, ...] = ()
 
     @property
@@ -221,7 +216,7 @@ def _keys(error: ValidationError) -> tuple[str, ...]:
     for step in error.errors(include_url=False)[0]["loc"][:-1]:
         inside = section.model_fields.get(str(step)) if section is not None else None
         inner = None if inside is None else inside.annotation
-        section = inner if isinstance(inner, type) and issubclass(inner, Section) else None
+        section = inner if isinstance(inner, type) and issubclass(inner, Strict) else None
     return () if section is None else tuple(section.model_fields)
 
 

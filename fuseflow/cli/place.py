@@ -49,13 +49,13 @@ LONGEST = 86_400
         type=click.IntRange(1, 1000),
         default=4,
         show_default=True,
-        help="The runs, the best of which counts.",
+        help="The number of runs; the best one counts.",
     ),
     click.option(
         "--exact",
         metavar="SECONDS",
         type=PositiveNumber(LONGEST),
-        help="Then look for the shortest placement, and for a bound, so long for each region.",
+        help="Then look for the shortest placement, and for a bound, for that long in each region.",
     ),
     click.option("-o", "--output", metavar="DIR", type=FILE, help="Write REGION.place.json and REGION.svg of each region here."),
 )
