@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 
 import pytest
-from arrays import recorded_graph, recorded_netlists, with_footprint
+from arrays import SIZES, recorded_graph, recorded_netlists, with_footprint
 
 from fuseflow.array.grid import Grid
 from fuseflow.array.netlist import Cell, Net, Netlist, netlist_of
@@ -15,17 +15,6 @@ from fuseflow.errors import ArrayError
 from fuseflow.sim import load_machine
 
 ONYX = load_array("onyx")
-SIZES = [
-    ("sae", 1, "simple", 42, 45),
-    ("attention", 1, "simple", 55, 57),
-    ("gcn", 1, "simple", 70, 83),
-    ("gcn", 1, "onyx", 101, 118),
-    ("graphsage", 1, "simple", 123, 154),
-    ("decoder-3", 1, "onyx", 147, 168),
-    ("gcn", 2, "simple", 136, 166),
-    ("attention", 2, "onyx", 137, 148),
-]
-"""Regions, lanes and footprints with the cells and nets of their netlists."""
 
 
 @pytest.mark.parametrize(("region", "lanes", "footprint", "cells", "nets"), SIZES)

@@ -26,6 +26,17 @@ CAPACITY = {
 }
 """The tiles PE and MEM and the ports that fused regions take on Onyx, in 1, 2, 4 and 8 lanes. They were counted by a prototype that is not
 part of this project, on graphs of 2026-11-28, which are recorded, too."""
+SIZES = [
+    ("sae", 1, "simple", 42, 45),
+    ("attention", 1, "simple", 55, 57),
+    ("gcn", 1, "simple", 70, 83),
+    ("gcn", 1, "onyx", 101, 118),
+    ("graphsage", 1, "simple", 123, 154),
+    ("decoder-3", 1, "onyx", 147, 168),
+    ("gcn", 2, "simple", 136, 166),
+    ("attention", 2, "onyx", 137, 148),
+]
+"""Regions, lanes and footprints with the cells and nets of their netlists."""
 
 
 @dataclass(frozen=True)
