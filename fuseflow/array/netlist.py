@@ -1,7 +1,8 @@
 """Netlists: the tiles that a graph takes (cells) and what joins them (nets), without their places.
 
 The tiles of a node are a chain in the order of its footprint. The inputs of a node enter the tiles of the chain in turn, and its last tile
-gives its outputs; an accumulation goes round its chain. A node that asks the memory has a net to a port.
+gives its outputs; an accumulation goes round its chain. Tiles for what a node holds lengthen its chain, beside the way of its streams. A
+node that asks the memory has a net to a port.
 """
 
 from __future__ import annotations
@@ -74,7 +75,7 @@ class Netlist:
 def netlist_of(graph: n.Graph, array: ArraySettings, machine: Machine | None = None) -> Netlist:
     """Return the netlist of a verified graph on an array. On a `machine` it has the tiles for what nodes hold, too (`storages`). Raises
     `ArrayError` for a primitive without a row in the footprint."""
-    chains = _Chains(graph, array, [], {}, [], {})
+    chains = _Chains(graph, array, [], {}, {}, [], {})
     for node in graph.nodes:
         chains.add(node)
     for storage in storages(graph, array, machine, {}) if machine is not None else ():
@@ -87,13 +88,14 @@ def netlist_of(graph: n.Graph, array: ArraySettings, machine: Machine | None = N
 
 @dataclass(slots=True)
 class _Chains:
-    """The cells so far, the numbers of those of each node, and the nets inside of nodes. `ports` has the cells that ask each port, and
-    whether they write."""
+    """The cells so far, the numbers of those of each node and of those for what it holds (`banks`), and the nets inside of nodes. `ports`
+    has the cells that ask each port, and whether they write."""
 
     graph: n.Graph
     array: ArraySettings
     cells: list[Cell]
     of_node: dict[str, list[int]]
+    banks: dict[str, list[int]]
     inner: list[Net]
     ports: dict[int, list[tuple[int, bool]]]
 
@@ -122,12 +124,12 @@ class _Chains:
         self.ports[last].append((cell, isinstance(node, n.TensorWriter)))
 
     def add_storage(self, storage: Storage) -> None:
-        """Add tiles for what a node holds beside its own, each behind the last tile of the node."""
-        chain = self.of_node[storage.node]
-        taken = sum(cell.name.startswith(f"{storage.node}@bytes") for cell in self.cells)
-        for k in range(taken, taken + storage.tiles):
-            cell = self._cell(f"{storage.node}@bytes{k}", self.array.memory.kind)
-            self.inner += [Net(chain[-1], (cell,))] if chain else []
+        """Add tiles for what a node holds beside its own: a chain, from the last tile of the node."""
+        banks = self.banks.setdefault(storage.node, [])
+        for number in range(len(banks), len(banks) + storage.tiles):
+            before = [*self.of_node[storage.node], *banks][-1:]
+            banks.append(self._cell(f"{storage.node}@bytes{number}", self.array.memory.kind))
+            self.inner += [Net(cell, (banks[-1],)) for cell in before]
 
     def port_nets(self) -> Iterator[Net]:
         """Yield the nets of ports: from each to the cells that read, and from each cell that writes to its port."""

@@ -52,6 +52,11 @@ def test_what_a_fifo_holds_beyond_its_tile_has_tiles_beside_its_node() -> None:
     reader = next(edges for port, edges in graph.readers().items() if graph.by_name[port.node].op != "root")[0]
     netlist = netlist_of(graph.with_depths({reader: 2000}), ONYX, load_machine("ideal"))
     assert [cell.kind for cell in netlist.cells if cell.name.startswith(f"{reader.node}@bytes")] == ["MEM", "MEM"]
+    links = [(netlist.cells[net.source].name, netlist.cells[net.sinks[0]].name) for net in netlist.nets if net.stream is None]
+    banks = [f"{reader.node}@bytes0", f"{reader.node}@bytes1"]
+    assert [pair for pair in links if pair[1] in banks] == [(f"{reader.node}@1", banks[0]), (banks[0], banks[1])], (
+        "they are a chain"
+    )
 
 
 @pytest.mark.parametrize("recorded", recorded_netlists(), ids=lambda recorded: recorded.name)

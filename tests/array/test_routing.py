@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import random
+from pathlib import Path
 
 import pytest
 from arrays import CAPACITY, LANES, recorded_graph, recorded_netlists
 
+import fuseflow as ff
 from fuseflow.array.anneal import anneal
 from fuseflow.array.capacity import tile_use
 from fuseflow.array.grid import Grid
@@ -68,6 +70,20 @@ def test_every_region_that_fits_on_two_tracks(name: str, region: str, lanes: int
     routing = route(anneal(netlist, grid, effort=5, seeds=1), grid, 2, "IO")
     walk(routing, dict(grid.kinds()), 2)
     assert max(routing.lengths) <= 1.5 * routing.placement.longest
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("fuse", ["none", "layerwise", "full"])
+@pytest.mark.parametrize("model", sorted(path.stem for path in (Path(__file__).parents[2] / "models").glob("*.py")))
+def test_every_region_of_the_models_on_two_tracks(model: str, fuse: str) -> None:
+    options = {} if model == "mobilenet" else {"small": True}
+    compiled = ff.compile(f"models/{model}.py", schedule=ff.Schedule.fuse(fuse), options=options)
+    for array in (ONYX, load_array("plasticine")):
+        fits = [r.graph for r in compiled.regions if tile_use(r.graph, array, compiled.machine).fits]
+        grid, netlists = Grid.of(array), dict.fromkeys(netlist_of(graph, array, compiled.machine) for graph in fits)
+        for netlist in netlists:
+            routing = route(anneal(netlist, grid, effort=5, seeds=1), grid, 2, "IO")
+            walk(routing, dict(grid.kinds()), 2)
 
 
 def test_a_random_placement_on_five_tracks() -> None:
