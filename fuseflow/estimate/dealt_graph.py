@@ -17,7 +17,7 @@ import numpy as np
 from fuseflow.estimate.counted.memo import Uncountable
 from fuseflow.estimate.dealt_nodes import DealtNodes, NodeNumbers, dealt_largest
 from fuseflow.estimate.dealt_ports import DealtPorts
-from fuseflow.estimate.fifo_loops import BusyLoops, Fifo, LongestWays, Matrix
+from fuseflow.estimate.fifo_loops import BusyLoops, Fifo, LineWait, LongestWays, Matrix
 from fuseflow.estimate.graph_bounds import GraphBounds, lines_ahead, lines_written
 from fuseflow.estimate.graph_counts import collected_stream, held_entries
 from fuseflow.estimate.graph_cycles import Bound, GraphCycles
@@ -208,8 +208,11 @@ class DealtGraph:
         nodes = _together([graph.nodes for graph in several])
         loops = self._pipeline(nodes).loops(*lines_ahead(machine), many=(len(several),))
         occupied = [node.occupied for node in nodes]
-        ways = loops.longest(several[0].cycles.loaded_latency, loops.work(occupied), occupied)
-        longest = LongestWays(*map(_by_graph, (ways.latency, ways.batches, ways.drained)))
+        of_stages = zip(*(graph.cycles.line_waits for graph in several), strict=True)
+        waits = [LineWait(*map(_number, zip(*stage, strict=True))) for stage in of_stages]
+        latency = [_number(stage) for stage in zip(*(graph.cycles.loaded_latency for graph in several), strict=True)]
+        ways = loops.longest(latency, waits, loops.work(occupied), occupied)
+        longest = LongestWays(*map(_by_graph, ways))
         bounded = {own for own in slots if any(room < inf for room in own)}
         busy = {own: BusyLoops.of(_by_graph(loops.shares(own)), longest) for own in bounded}
         loops_of = [

@@ -32,16 +32,25 @@ class Fifo(NamedTuple):
     tokens: Number
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class LongestWays:
+class LineWait(NamedTuple):
+    """The `cycles` that a token waits in a node for a line of the memory, and those of all lines of the run together (`in_all`)."""
+
+    cycles: float = 0.0
+    in_all: Number = 0.0
+
+
+class LongestWays(NamedTuple):
     """The longest ways between nodes, by the nodes where they end and where they begin.
 
     `latency` are the cycles from a token at the beginning to the first that follows from it at the end, minus infinity where there is no
-    way. `batches` is how many batches the nodes on that way hold back, the fewest of them, and infinite if they hold nothing back.
-    `drained` are the cycles in which the node at the end takes all batches.
+    way. `answers` is the part of it for which a line of the memory is awaited, and `lines` that part for all lines together: tokens
+    in one line wait for it once. `batches` is how many batches the nodes on that way hold back, the fewest of them, and infinite if
+    they hold nothing back. `drained` are the cycles in which the node at the end takes all batches.
     """
 
     latency: Matrix
+    answers: Matrix
+    lines: Matrix
     batches: Matrix
     drained: Matrix
 
@@ -62,7 +71,7 @@ class BusyLoops:
     def of_graph(self, at: int) -> BusyLoops:
         """Return the loops of graph number `at`, given the loops of many graphs."""
         ways = self.longest
-        longest = LongestWays(ways.latency[at], ways.batches[at], ways.drained[at])
+        longest = LongestWays(*(matrix[at] for matrix in ways))
         return BusyLoops(self.shares[at], longest, self.cycles[at])
 
 
@@ -119,10 +128,14 @@ class FifoLoops:
                 np.maximum(most[node], behind[fifo.source], out=most[node])
         return most
 
-    def longest(self, latency: Sequence[float], work: Matrix, occupied: Sequence[Number]) -> LongestWays:
-        """Return the longest way between every two nodes, given the latency of each node, the work on the ways, and the cycles of
-        the firings of each node."""
+    def longest(
+        self, latency: Sequence[float], waits: Sequence[LineWait], work: Matrix, occupied: Sequence[Number]
+    ) -> LongestWays:
+        """Return the longest way between every two nodes, given the latency of each node and its waits for lines, the work on the ways,
+        and the cycles of the firings of each node."""
         arrival, fewest, drained = self._matrix(-np.inf), self._matrix(np.inf), self._matrix(0.0)
+        answers, lines = self._matrix(0.0), self._matrix(0.0)
+        awaited, in_all = np.empty_like(answers), np.empty_like(lines)
         for end, cycles in enumerate(occupied):
             drained[end] = cycles
         behind, whole = np.empty_like(arrival), np.empty_like(arrival)
@@ -135,12 +148,16 @@ class FifoLoops:
                 if np.any(batches):
                     behind[node] += np.maximum(work[node], 0.0) / batches
                     np.minimum(whole[node], batches, out=whole[node])
-                behind[node, node], whole[node, node] = 0.0, np.inf
+                np.add(answers[node], waits[node].cycles, out=awaited[node])
+                np.add(lines[node], waits[node].in_all, out=in_all[node])
+                behind[node, node] = latency[node] - waits[node].cycles + 1  # it fires a cycle after a slot is free
+                whole[node, node], awaited[node, node], in_all[node, node] = np.inf, 0.0, 0.0
                 node += 1
             later = behind[fifo.source] > arrival[node]
             np.copyto(arrival[node], behind[fifo.source], where=later)
-            np.copyto(fewest[node], whole[fifo.source], where=later)
-        return LongestWays(arrival, fewest, drained)
+            for own, before in ((fewest, whole), (answers, awaited), (lines, in_all)):
+                np.copyto(own[node], before[fifo.source], where=later)
+        return LongestWays(arrival, answers, lines, fewest, drained)
 
 
 def hidden_work(shares: Matrix, stage: int) -> float:
@@ -169,7 +186,8 @@ def loop_cycles(shares: Matrix, longest: LongestWays) -> Matrix:
         under_way = np.floor(room + 1e-9)
         latency = batches * longest.latency
         ahead = np.minimum((room - under_way) * longest.drained, latency)
-        cycles = np.where(whole, (latency - ahead) / under_way, latency / shares)
+        once = np.maximum(0.0, longest.answers / shares - longest.lines)
+        cycles = np.where(whole, (latency - ahead) / under_way, latency / shares - once)
     cycles[~(np.isfinite(shares) & np.isfinite(longest.latency))] = 0.0
     return cycles
 

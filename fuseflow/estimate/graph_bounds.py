@@ -70,7 +70,7 @@ class DepthChoice:
     def slots(self, first: Sequence[float]) -> tuple[float, ...]:
         """Return the slots that each FIFO needs, at least the `first` that it has."""
         slots = list(first)
-        longest = self.loops.longest(self.graph.latency, self.work, self.graph.occupied)
+        longest = self.loops.longest(self.graph.latency, self.graph.line_waits, self.work, self.graph.occupied)
         for _ in range(MOST_STEPS):
             shares = self.loops.shares(slots)
             lack = self._largest_loop(shares, loop_cycles(shares, longest), longest.batches, longest.latency)
@@ -214,7 +214,7 @@ class GraphBounds:
         loops, work = self._fifo_loops(machine, graph.occupied, key)
         slots = graph.pipeline.slots(self.counts.graph, machine)
         shares = self._once(("shares", lines_ahead(machine), slots), lambda: loops.shares(slots))
-        return BusyLoops.of(shares, loops.longest(graph.loaded_latency, work, graph.occupied))
+        return BusyLoops.of(shares, loops.longest(graph.loaded_latency, graph.line_waits, work, graph.occupied))
 
     def _fifo_loops(self, machine: Machine, busy: Sequence[Number], key: Hashable) -> tuple[FifoLoops, Matrix]:
         """Return the loops of FIFOs without latencies and slots, and the work on their ways, given the cycles of each stage."""

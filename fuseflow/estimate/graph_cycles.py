@@ -16,12 +16,13 @@ from typing import Literal
 
 import numpy as np
 
-from fuseflow.estimate.fifo_loops import BusyLoops, fewest_batches, hidden_work
+from fuseflow.estimate.fifo_loops import BusyLoops, LineWait, fewest_batches, hidden_work
 from fuseflow.estimate.memory_load import (
     MemoryLoad,
     Writer,
     alternating_cycles,
     first_line_cycles,
+    line_latency,
     preload_cycles,
     shared_line_cycles,
     transfer_cycles,
@@ -157,15 +158,26 @@ class GraphCycles:
 
     @cached_property
     def loaded_latency(self) -> list[float]:
-        """The latency of each stage while its port waits for as many lines as it can. Lines that are fetched ahead are there."""
+        """The latency of each stage in the midst of the run, while its port waits for as many lines as it can. Lines that are fetched
+        ahead are there."""
         latency = list(self.latency)
         for read in self.load.reads:
             if read.port.in_order:
                 latency[read.stage] -= min(latency[read.stage], self.pace.latency)
-                continue
-            queued = self.latency[read.stage] + queue_cycles(read, self.compute, self.pace)
-            latency[read.stage] = max(latency[read.stage], queued)
+            else:
+                queued = queue_cycles(read, self.compute, self.pace, self.machine.first_depth)
+                latency[read.stage] += queued or line_latency(self.load, read, self.pace) - self.pace.latency
         return latency
+
+    @cached_property
+    def line_waits(self) -> list[LineWait]:
+        """The waits of each stage for lines of the memory that are not fetched ahead."""
+        waits = [LineWait()] * len(self.latency)
+        for read in self.load.reads:
+            if not read.port.in_order:
+                (cycles, in_all), latency = waits[read.stage], line_latency(self.load, read, self.pace)
+                waits[read.stage] = LineWait(cycles + latency, in_all + latency * read.most)
+        return waits
 
     @cached_property
     def answers(self) -> float:

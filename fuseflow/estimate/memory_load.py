@@ -205,6 +205,18 @@ def transfer_cycles(load: MemoryLoad, lines: Number, pace: MemoryPace) -> float:
     return lines * pace.line / (pace.peak * pace.in_order) + load.jumps * pace.row_cycles / pace.channels
 
 
+def line_latency(load: MemoryLoad, read: ArrayLoad, pace: MemoryPace) -> float:
+    """Return the mean cycles for which a token waits for its line, beyond one cycle. A bank has another row open as often as the lines of
+    the load jump; else it is closed until the first line of a row comes, and has the row open then."""
+    other = min(1.0, load.jumps / max(1, load.lines_read))
+    banks, pieces = (
+        pace.groups * pace.banks * pace.channels,
+        -(-read.array_lines * pace.line // (pace.open_bytes * pace.channels)),
+    )
+    closed = (1 - other) * min(1.0, min(read.array_lines, banks * pieces) / max(1, read.lines))
+    return pace.latency - (1 - other - closed) * pace.row_open + other * pace.row_other
+
+
 def preload_cycles(load: MemoryLoad, pace: MemoryPace) -> float:
     """Return the cycles for which nodes wait until the arrays that they look up are preloaded."""
     return load.awaited * pace.line / (pace.peak * pace.in_order)

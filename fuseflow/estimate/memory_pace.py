@@ -52,7 +52,8 @@ class MemoryPace:
     a peak.
 
     `line` is the number of bytes of a request, and `peak` the most bytes in a cycle. `latency` is the number of cycles from a request
-    to its answer in an idle memory, beyond the one cycle that a memory that answers at once takes. A port has up to `outstanding` lines
+    to its answer in an idle memory, beyond the one cycle that a memory that answers at once takes; it is `row_open` cycles less where the
+    bank has the row open, and `row_other` more where it has another one open. A port has up to `outstanding` lines
     without an answer, and fetches up to `prefetch` lines ahead.
 
     A channel has `buses` data buses, and together they have `groups` bank groups of `banks` banks. A bus takes `bus_cycles` for a
@@ -67,6 +68,8 @@ class MemoryPace:
     line: int
     peak: float = inf
     latency: int = 0
+    row_open: float = 0.0
+    row_other: float = 0.0
     outstanding: int = 1
     prefetch: int = 0
     channels: int = 1
@@ -98,9 +101,9 @@ def _pace(memory: MemorySettings, clock_ghz: float) -> MemoryPace:
         case DramMemory():
             return _dram_pace(memory, clock_ghz)
         case FixedMemory():
-            return MemoryPace(memory.line, inf, memory.latency - 1, memory.outstanding, memory.prefetch)
+            return MemoryPace(memory.line, latency=memory.latency - 1, outstanding=memory.outstanding, prefetch=memory.prefetch)
         case ComalFixedMemory():
-            return MemoryPace(4, FIXED_PIPE_BYTES, 18, memory.outstanding, memory.prefetch)
+            return MemoryPace(4, FIXED_PIPE_BYTES, 18, outstanding=memory.outstanding, prefetch=memory.prefetch)
         case IdealMemory():
             return MemoryPace(64)
         case unknown:
@@ -113,12 +116,15 @@ def _dram_pace(memory: DramMemory, clock_ghz: float) -> MemoryPace:
     transactions = max(1, 64 // table.transaction)
     buses, opening = levels.get("pseudo_channel", 1), table.least(table.activate, "RD")
     group = table.least("RD", "RD")
-    latency = table.idle_reads()[1] + (transactions - 1) * group - 1
+    opened, closed, other = table.idle_reads()
+    latency = closed + (transactions - 1) * group - 1
     reopen = table.least("WR", "PREpb") + table.least("PREpb", table.activate) + opening - _written(table)
     return MemoryPace(
         line=memory.line,
         peak=table.bytes_per_cycle * memory.channels * ratio,
         latency=round(latency / ratio),
+        row_open=(closed - opened) / ratio,
+        row_other=(other - closed) / ratio,
         outstanding=memory.outstanding,
         prefetch=memory.prefetch,
         channels=memory.channels,

@@ -58,11 +58,12 @@ def _group_cycles(read: ArrayLoad, others: float, pace: MemoryPace) -> float:
     return pace.group_cycles * (1 + largest) / read.port.at_once
 
 
-def queue_cycles(read: ArrayLoad, busy: Number, pace: MemoryPace) -> float:
+def queue_cycles(read: ArrayLoad, busy: Number, pace: MemoryPace, depth: int | None) -> float:
     """Return the cycles for which a line waits behind the others of its port, if these meet in few bank groups and keep them
-    occupied for most of the `busy` cycles of the graph; else 0."""
+    occupied for most of the `busy` cycles of the graph; else 0. FIFOs of `depth` slots have room for as many lines."""
     each = _evenly_apart_cycles(read, pace)
-    return max(0.0, pace.outstanding * each - pace.answer) if read.most * each > busy / 2 else 0.0
+    before = pace.outstanding if depth is None else min(depth, pace.outstanding)
+    return max(0.0, before * each - pace.answer) if read.most * each > busy / 2 else 0.0
 
 
 def _evenly_apart_cycles(read: ArrayLoad, pace: MemoryPace) -> float:

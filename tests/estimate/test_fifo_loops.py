@@ -9,10 +9,11 @@ import pytest
 
 import fuseflow as ff
 from fuseflow.einsum.parse import parse
-from fuseflow.estimate.fifo_loops import Fifo, FifoLoops, loop_cycles
+from fuseflow.estimate.fifo_loops import Fifo, FifoLoops, LineWait, loop_cycles
 
 ROOT = Path(__file__).resolve().parents[2]
 ROWS, ROW = 10, 49
+NO_LINES = [LineWait()] * 4
 
 
 @pytest.mark.parametrize(("slots", "rows"), [(64, 1), (97, 1), (98, 2), (500, 10)])
@@ -21,9 +22,10 @@ def test_a_row_begins_when_the_short_way_has_room(slots: int, rows: int):
     ways = (Fifo(0, 1, 0, ROWS * ROW), Fifo(1, 2, 0, ROWS), Fifo(0, 3, 0, ROWS * ROW), Fifo(2, 3, 1, ROWS))
     loops = FifoLoops(ways, (0, ROWS, ROWS, 0), (0, 1, 1, 0), (0.0, 2 / ROWS, 2 / ROWS, 0.0))
     work = loops.work([ROWS * ROW, 100 * ROWS, 100 * ROWS, ROWS * ROW])
-    cycles = loop_cycles(loops.shares([slots] * 4), loops.longest([0, 0, 0, 0], work, [0, 0, 0, 0]))
-    assert cycles[3, 0] == pytest.approx(ROWS * 200 / rows)
-    assert cycles[0, 3] == 0 and cycles[1, 0] == 0  # no way, and a way without another beside it: it begins at once
+    cycles = loop_cycles(loops.shares([slots] * 4), loops.longest([0, 0, 0, 0], NO_LINES, work, [0, 0, 0, 0]))
+    assert cycles[3, 0] == pytest.approx(ROWS * 201 / rows)  # a slot is free in the next cycle
+    assert cycles[0, 3] == 0, "there is no way"
+    assert cycles[1, 0] == pytest.approx(ROWS * ROW / slots), "a way without another beside it waits for slots only"
 
 
 @pytest.mark.parametrize(("slots", "ahead"), [(49, 0), (64, 15), (90, 41)])
@@ -32,8 +34,28 @@ def test_the_part_of_a_row_that_has_room_does_not_wait(slots: int, ahead: int):
     ways = (Fifo(0, 1, 0, ROWS * ROW), Fifo(1, 2, 0, ROWS), Fifo(0, 3, 0, ROWS * ROW), Fifo(2, 3, 1, ROWS))
     loops = FifoLoops(ways, (0, ROWS, ROWS, 0), (0, 1, 1, 0), (0.0, 2 / ROWS, 2 / ROWS, 0.0))
     occupied = [ROWS * ROW, 100 * ROWS, 100 * ROWS, ROWS * ROW]
-    cycles = loop_cycles(loops.shares([slots] * 4), loops.longest([0, 0, 0, 0], loops.work(occupied), occupied))
-    assert cycles[3, 0] == pytest.approx(ROWS * (200 - ahead))
+    cycles = loop_cycles(loops.shares([slots] * 4), loops.longest([0, 0, 0, 0], NO_LINES, loops.work(occupied), occupied))
+    assert cycles[3, 0] == pytest.approx(ROWS * (201 - ahead))
+
+
+@pytest.mark.parametrize(("slots", "waits"), [(8, 10.0), (16, 10.0), (40, 4.0)])
+def test_tokens_of_a_line_wait_for_it_once(slots: int, waits: float):
+    """Node 0 gives 160 tokens to 2 on a FIFO, and through 1, where each of 10 lines of 16 is awaited for 35 of 36 cycles. Up to 16 slots
+    hold one line at a time, and each token goes round in two cycles besides: one in node 1, and one for the slot."""
+    ways = (Fifo(0, 1, 0, 160), Fifo(0, 2, 0, 160), Fifo(1, 2, 1, 160))
+    loops = FifoLoops(ways, (0, 0, 0), (0, 0, 0), (0.0, 0.0, 0.0))
+    lines = [LineWait(), LineWait(35.0, 10 * 35.0), LineWait()]
+    cycles = loop_cycles(loops.shares([slots] * 3), loops.longest([0, 36, 0], lines, loops.work([160] * 3), [160] * 3))
+    assert cycles[2, 0] == pytest.approx(waits * 35 + 160 / slots * 2)
+
+
+@pytest.mark.parametrize("memory", ["hbm2", "ddr4-3200", "lpddr5-6400"])
+@pytest.mark.parametrize("depth", [8, 16])
+@pytest.mark.parametrize("fuse", ["none", "layerwise"])
+def test_shallow_fifos_before_a_memory(memory: str, depth: int, fuse: str):
+    machine = ff.load_machine("rda", {"memory": memory, "fifo_depth": depth})
+    compiled = ff.compile(ROOT / "models/gcn.py", data="karate", schedule=ff.Schedule.fuse(fuse), machine=machine)
+    assert compiled.estimate().cycles == pytest.approx(compiled.run(check=False).cycles, rel=0.1)
 
 
 SOFTMAX = """
