@@ -12,6 +12,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
+import hop_stages
+import hop_trees
 import nm_levels
 import numpy as np
 import scratchpads
@@ -89,6 +91,12 @@ def placed_case(seed: int, memory: MemoryKind = "fixed") -> Case:
     assert isinstance(settings, TimedMemory)
     settings = settings.model_copy(update={"prefetch": 0, "outstanding": min(settings.outstanding, 32)})
     return scratchpads.in_graph(replace(case, machine=case.machine.model_copy(update={"memory": settings})), seed)
+
+
+def hop_case(seed: int, memory: MemoryKind = "ideal") -> Case:
+    """The case of a seed with hops: on single edges, of two slots or of none, or on the segments of routes that divide at links."""
+    case = hardware_case(seed, memory, tiles=seed % 5 == 0)
+    return hop_trees.routed(case, seed)[0] if seed % 2 else hop_stages.in_graph(case, seed)
 
 
 def hardware_machine(seed: int) -> Machine:
