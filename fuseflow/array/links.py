@@ -1,7 +1,7 @@
 """The links of a placed region, as hops of its graph (docs/streams.md#hops).
 
 A hop is a register between two tiles. Where a route divides away from its source, or passes a reader, its hop is a node `link`, and the
-edges have the hops of the segments between such points.
+edges have the hops of the segments between such points. Nets within a node, and between a node and its port, are hops of the node.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from fuseflow.samml import nodes as n
 
 
 def linked_graph(placed: PlacedRegion) -> n.Graph:
-    """Return the graph of a placed region with the hops of its routes. Hops without slots pass every token on, so none is a `link`."""
+    """Return the graph of a placed region with all its hops. Hops without slots pass every token on, so none is a `link`."""
     graph, sites, slots = placed.graph, placed.placement.sites, placed.array.hop.slots
     laid = _Laid(graph)
     for net, route in zip(placed.netlist.nets, placed.routing.routes, strict=True):
@@ -26,7 +26,27 @@ def linked_graph(placed: PlacedRegion) -> n.Graph:
         elif net.stream is not None:
             pairs = zip(net.readers, net.sinks, strict=True)
             laid.hops |= {edge: n.Hops(len(route.path(sites[sink])) - 1, slots) for edge, sink in pairs}
-    return laid.graph_with_links()
+    return laid.graph_with_links(node_hops(placed))
+
+
+def node_hops(placed: PlacedRegion) -> Mapping[str, n.NodeHops]:
+    """Return the hops of nodes of several tiles, and of those with a port: the longest way from the first tile of a node to another of
+    its tiles, once round the tiles of a fold, and to the port."""
+    cells, port, sites = placed.netlist.cells, placed.array.ports.kind, placed.placement.sites
+    hops, away = dict[str, n.NodeHops](), [0] * len(cells)
+    for net, route in zip(placed.netlist.nets, placed.routing.routes, strict=True):
+        for sink in net.sinks if net.stream is None else ():
+            count, ends = len(route.path(sites[sink])) - 1, (cells[net.source], cells[sink])
+            name = next(cell.node for cell in ends if cell.kind != port)
+            old = hops.get(name, n.NodeHops())
+            if any(cell.kind == port for cell in ends):
+                hops[name] = replace(old, port=count)
+            elif sink < net.source:  # from the last tile to the first
+                hops[name] = replace(old, loop=away[net.source] + count)
+            else:
+                away[sink] = away[net.source] + count
+                hops[name] = replace(old, inner=max(old.inner, away[sink]))
+    return hops
 
 
 def _readers(net: Net, sites: Sequence[Site]) -> Mapping[Site, Sequence[n.Edge]]:
@@ -72,9 +92,9 @@ class _Laid:
         links.append(n.Link(f"{n.stream_name(self.graph.by_name[stream.node], stream.output)}.link{len(links)}", (port,)))
         return n.Port(links[-1].name)
 
-    def graph_with_links(self) -> n.Graph:
+    def graph_with_links(self, node_hops: Mapping[str, n.NodeHops]) -> n.Graph:
         nodes: list[n.Primitive] = []
         for node in self.graph.nodes:
             inputs = tuple(self.reads.get(n.Edge(node.name, k), port) for k, port in enumerate(node.inputs))
             nodes += [replace(node, inputs=inputs), *self.links.get(node.name, ())]
-        return replace(self.graph, nodes=tuple(nodes)).with_hops(self.hops)
+        return replace(self.graph, nodes=tuple(nodes)).with_hops(self.hops, node_hops)

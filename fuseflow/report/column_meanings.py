@@ -78,6 +78,7 @@ COLUMN_MEANINGS = {
     "cycles in all": "cycles that all blocks of the part take",
     "cycles in our primitives": "cycles of the region with all primitives",
     "cycles of circuit": "cycles until the circuit has written everything",
+    "cycles with loading": "the cycles of the region, and those until its configuration is loaded",
     "dead": "entries that no output needs",
     "depth": "tokens that the FIFO holds at most",
     "energy": "the share of the sum of squares that is kept",

@@ -6,6 +6,7 @@ import random
 from dataclasses import replace
 from itertools import pairwise
 
+import networkx as nx
 import pytest
 from arrays import CAPACITY, LANES, recorded_graph
 from engines import LIMITS, differences, on_engine, on_reference
@@ -22,7 +23,7 @@ from fuseflow.array.placed_region import PlacedRegion
 from fuseflow.array.placement import Placement
 from fuseflow.array.routing import route
 from fuseflow.array.settings import ArraySettings, load_array, read_array
-from fuseflow.samml.nodes import Edge, Graph, Hops, Link
+from fuseflow.samml.nodes import Edge, Graph, Hops, Link, NodeHops
 from fuseflow.samml.text import parse, show
 from fuseflow.samml.verify import verify
 
@@ -67,6 +68,28 @@ def stream_hops(placed: PlacedRegion) -> int:
     return sum(len(list(its_route.links)) for net, its_route in pairs if net.stream is not None)
 
 
+def ways_inside(placed: PlacedRegion) -> dict[str, NodeHops]:
+    """The hops of nodes by a search in the graph of their tiles."""
+    tiles, ports, sites = nx.DiGraph(), dict[str, int](), placed.placement.sites
+    cells = placed.netlist.cells
+    for net, way in zip(placed.netlist.nets, placed.routing.routes, strict=True):
+        for sink in net.sinks if net.stream is None else ():
+            length = len(way.path(sites[sink])) - 1
+            a, b = cells[net.source], cells[sink]
+            if "IO" in (a.kind, b.kind):
+                ports[b.node if a.kind == "IO" else a.node] = length
+            else:
+                tiles.add_edge(net.source, sink, weight=length)
+    hops = {name: NodeHops(port=length) for name, length in ports.items()}
+    for part in [tiles.subgraph(part).copy() for part in nx.weakly_connected_components(tiles)]:
+        (name,), loop = {cells[cell].node for cell in part}, 0
+        for cycle in list(nx.simple_cycles(part)):
+            loop = nx.path_weight(part, [*cycle, cycle[0]], "weight")
+            part.remove_edge(max(cycle), min(cycle))
+        hops[name] = replace(hops.get(name, NodeHops()), inner=nx.dag_longest_path_length(part), loop=loop)
+    return hops
+
+
 @pytest.mark.parametrize("first", [0, *(pytest.param(first, marks=pytest.mark.slow) for first in range(25, 1000, 25))])
 def test_random_graphs_run_as_with_a_process_on_every_hop(first: int) -> None:
     arrays = [read_array(SMALL % name) for name in ("onyx", "simple")]
@@ -79,7 +102,7 @@ def test_random_graphs_run_as_with_a_process_on_every_hop(first: int) -> None:
         placed = anywhere(graph, arrays[seed % 2], rng)
         linked = linked_graph(placed)
         verify(linked)
-        assert without_links(linked) == graph and linked.hop_count == stream_hops(placed)
+        assert replace(without_links(linked), node_hops=()) == graph and linked.hop_count == stream_hops(placed)
         with_links += linked.node_count < len(linked.nodes)
         case = Case(linked, case.tensors, case.machine.model_copy(update={"fifo_depth": rng.choice((None, *DEPTHS))}))
         expected = on_reference(case)
@@ -105,7 +128,8 @@ def test_regions_of_the_models(array: ArraySettings, region: str, lanes: int) ->
     linked = linked_graph(placed)
     verify(linked)
     assert parse(show(linked)) == linked
-    assert without_links(linked) == graph and linked.hop_count == stream_hops(placed) > 0
+    assert replace(without_links(linked), node_hops=()) == graph and linked.hop_count == stream_hops(placed) > 0
+    assert dict(linked.node_hops) == ways_inside(placed)
 
 
 def test_hops_without_slots_are_those_of_each_reader() -> None:
@@ -120,4 +144,4 @@ def test_hops_without_slots_are_those_of_each_reader() -> None:
         for net, way in pairs
         for edge, sink in zip(net.readers, net.sinks, strict=True)
     }
-    assert dict(linked.hops) == expected and without_links(linked) == graph
+    assert dict(linked.hops) == expected and linked.node_hops == linked_graph(elastic).node_hops

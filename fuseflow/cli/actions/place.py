@@ -6,9 +6,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from fuseflow.array.artifact import placement_text
-from fuseflow.array.capacity import require_fit, tile_use
 from fuseflow.array.picture import picture
-from fuseflow.array.placed_region import PlacedRegion, PlacementSearch, place_region
+from fuseflow.array.placed_region import PlacedRegion, PlacementSearch
 from fuseflow.array.settings import ArraySettings
 from fuseflow.cli.common import console, print_lines, print_pieces, require_replaceable, say
 from fuseflow.cli.progress import counting_bar
@@ -19,9 +18,7 @@ from fuseflow.machine.machine import Machine
 from fuseflow.report.array_tables import assumed_lines, place_table
 from fuseflow.run.artifacts import file_name
 from fuseflow.run.compiled import Compiled
-
-MANIFEST = "placed.json"
-"""The file that describes a directory of placements."""
+from fuseflow.run.placed import MANIFEST, place_regions
 
 
 def place(
@@ -39,7 +36,9 @@ def place(
         require_replaceable(output, MANIFEST)
     array = array if tracks is None else array.model_copy(update={"tracks": tracks})
     compiled = program.compile(Target(machine), quiet=quiet).compiled
-    placed = _placed(compiled, array, machine, PlacementSearch(effort, seeds, exact or 0.0), quiet)
+    graphs = {region.name: region.graph for region in compiled.regions}
+    with counting_bar("regions placed", quiet) as progress:
+        placed = place_regions(graphs, array, machine, PlacementSearch(effort, seeds, exact or 0.0), progress)
     if output is not None:
         _save(output, compiled, placed)
     if not quiet:
@@ -48,20 +47,6 @@ def place(
         print_lines(console(), assumed_lines(array))
         if output is not None:
             say(f"written to {output}")
-
-
-def _placed(
-    compiled: Compiled, array: ArraySettings, machine: Machine, search: PlacementSearch, quiet: bool
-) -> Sequence[PlacedRegion]:
-    """Return the placed regions. Raises `ArrayError` before the work for a region that does not fit."""
-    for region in compiled.regions:
-        require_fit(tile_use(region.graph, array, machine), region.name)
-    placed: list[PlacedRegion] = []
-    with counting_bar("regions placed", quiet) as progress:
-        for region in compiled.regions:
-            placed.append(place_region(region.graph, array, machine, search))
-            progress(len(placed), len(compiled.regions))
-    return placed
 
 
 def _save(directory: Path, compiled: Compiled, placed: Sequence[PlacedRegion]) -> None:
