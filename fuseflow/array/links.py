@@ -13,6 +13,8 @@ from fuseflow.array.grid import Site
 from fuseflow.array.netlist import Net
 from fuseflow.array.placed_region import PlacedRegion
 from fuseflow.array.routing import Route
+from fuseflow.machine.edge_fifos import stated_depth
+from fuseflow.machine.machine import Machine
 from fuseflow.samml import nodes as n
 
 
@@ -27,6 +29,19 @@ def linked_graph(placed: PlacedRegion) -> n.Graph:
             pairs = zip(net.readers, net.sinks, strict=True)
             laid.hops |= {edge: n.Hops(len(route.path(sites[sink])) - 1, slots) for edge, sink in pairs}
     return laid.graph_with_links(node_hops(placed))
+
+
+def at_equal_slots(placed: PlacedRegion, machine: Machine) -> n.Graph:
+    """Return the graph of a placed region without hops, whose FIFOs have the slots of their hops, too: what remains of the cycles of
+    the linked graph without the distances."""
+    graph, sites, slots = placed.graph, placed.placement.sites, placed.array.hop.slots
+    stated, depths = dict(graph.depths), dict[n.Edge, int]()
+    for net, route in zip(placed.netlist.nets, placed.routing.routes, strict=True):
+        for edge, sink in zip(net.readers, net.sinks, strict=True) if net.stream is not None else ():
+            depth = stated_depth(graph.by_name[edge.node], stated.get(edge), machine)
+            if depth is not None:
+                depths[edge] = depth + slots * (len(route.path(sites[sink])) - 1)
+    return graph.with_depths(depths)
 
 
 def node_hops(placed: PlacedRegion) -> Mapping[str, n.NodeHops]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from pathlib import Path
 from typing import Annotated
@@ -12,15 +12,17 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from fuseflow.array.artifact import load_placement
 from fuseflow.array.capacity import require_fit, tile_use
-from fuseflow.array.links import linked_graph
+from fuseflow.array.links import at_equal_slots, linked_graph
 from fuseflow.array.placed_region import PlacedRegion, PlacementSearch, place_region
 from fuseflow.array.settings import ArraySettings
 from fuseflow.errors import ArrayError, UsageError
 from fuseflow.filesystem import read_json
 from fuseflow.lower.regions import CompiledRegion
 from fuseflow.machine.machine import Machine
+from fuseflow.run.callback_types import ProgressCallback
 from fuseflow.run.compiled import Compiled
 from fuseflow.samml.nodes import Graph
+from fuseflow.sim import Engine, Simulation
 
 MANIFEST = "placed.json"
 """The file that describes a directory of placements."""
@@ -88,6 +90,33 @@ def with_links(compiled: Compiled, placed: Sequence[PlacedRegion]) -> Compiled:
     pairs = list(zip(compiled.regions, placed, strict=True))
     regions = tuple(replace(region, graph=linked_graph(its_place)) for region, its_place in pairs)
     return replace(compiled, regions=regions, loading=_loading_cycles(regions, placed))
+
+
+@dataclass(frozen=True, slots=True)
+class PlacedCycles:
+    """The cycles of a placed region, and those at equal slots but without distances (`ideal`), and the share of the former in which each
+    node works, by name."""
+
+    cycles: int
+    ideal: int
+    busy: Mapping[str, float]
+
+
+def placed_cycles(
+    compiled: Compiled, placed: Sequence[PlacedRegion], engine: Engine = "auto", progress: ProgressCallback | None = None
+) -> Mapping[str, PlacedCycles]:
+    """Run a program with the hops of its placements, and without them at equal slots, and return the cycles of each region, by name."""
+    linked = with_links(compiled, placed)
+    pairs = zip(compiled.regions, placed, strict=True)
+    near = [replace(region, graph=at_equal_slots(its_place, compiled.machine)) for region, its_place in pairs]
+    runs = [one.run(progress, check=False, engine=engine) for one in (linked, replace(compiled, regions=tuple(near)))]
+    far, ideal = ({name: region for region in run.regions for name in region.names} for run in runs)
+    return {name: PlacedCycles(region.cycles, ideal[name].cycles, busy_shares(region.simulation)) for name, region in far.items()}
+
+
+def busy_shares(simulation: Simulation) -> Mapping[str, float]:
+    """Return the share of the cycles of a run in which each node works, by name."""
+    return {node.name: min(1.0, node.occupied / max(simulation.cycles, 1)) for node in simulation.nodes}
 
 
 def _loading_cycles(regions: Sequence[CompiledRegion], placed: Sequence[PlacedRegion]) -> Mapping[str, int]:
