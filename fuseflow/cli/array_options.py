@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from fuseflow.array.placed_region import PlacedRegion
     from fuseflow.array.settings import ArraySettings
     from fuseflow.machine.machine import Machine
+    from fuseflow.run.compiled import Compiled
     from fuseflow.samml.nodes import Graph
 
 
@@ -69,6 +70,15 @@ class ArrayRequest:
         with counting_bar("regions placed", quiet) as progress:
             return place_regions(graphs, self.array, machine, PlacementSearch(), progress)
 
+    def linked(self, compiled: Compiled, quiet: bool) -> tuple[Compiled, Mapping[str, PlacedRegion]]:
+        """Return a program with the links between the tiles of its regions, and the placements of these, by name. Raises the errors of
+        `placed`."""
+        from fuseflow.run.placed import with_links
+
+        graphs = {region.name: region.graph for region in compiled.regions}
+        placed = self.placed(graphs, compiled.machine, quiet)
+        return with_links(compiled, placed), dict(zip(graphs, placed, strict=True))
+
 
 def _request(array_file: str | None, placement: Path | None) -> ArrayRequest | None:
     array = _array(array_file)
@@ -77,15 +87,20 @@ def _request(array_file: str | None, placement: Path | None) -> ArrayRequest | N
     return None if array is None else ArrayRequest(array, placement)
 
 
-placement_options = bundled(
-    "on_array",
-    _request,
-    _array_option("Run on this array of tiles (a name, or a YAML file): with its links, and with loading."),
-    click.option(
-        "--placement",
-        metavar="DIR",
-        type=FILE,
-        help="Of --array: take the placements that `place -o` wrote here.  [default: new ones, as `place` makes them]",
-    ),
-)
-"""Adds `--array` and `--placement`, and passes them on as `on_array`, an `ArrayRequest` or None."""
+def _placement_options(help: str) -> Callable[[Command], Command]:
+    """Return a decorator that adds `--array` and `--placement`, and passes them on as `on_array`, an `ArrayRequest` or None."""
+    return bundled(
+        "on_array",
+        _request,
+        _array_option(help),
+        click.option(
+            "--placement",
+            metavar="DIR",
+            type=FILE,
+            help="Of --array: take the placements that `place -o` wrote here.  [default: new ones, as `place` makes them]",
+        ),
+    )
+
+
+placement_options = _placement_options("Run on this array of tiles (a name, or a YAML file): with its links, and with loading.")
+circuit_placement_options = _placement_options("Circuits with the hops between the tiles of this array (a name, or a YAML file).")

@@ -98,6 +98,7 @@ COLUMN_MEANINGS = {
     "held at most": "entries that a workspace holds at most, beside all there are",
     "hit ns": "nanoseconds of a read in an idle channel whose bank has the row open",
     "hits": "requests for lines in a reuse buffer, which move nothing",
+    "hops": "registers between tiles that streams cross",
     "ideal cycles": "cycles without distances, where FIFOs have the slots of the hops, too",
     "identity": "the value of a reduction of nothing",
     "imbalance": "cycles more that the largest stages of all batches take than the busiest node",

@@ -64,7 +64,7 @@ def run(
     output.require_writable(dump_dir=dump.directory, auto_schedule=program.auto.file, trace=None if trace is None else trace.file)
     scheduled = program.compile(target, quiet=quiet, observe=dump)
     if on_array is not None:
-        scheduled = ScheduledProgram(_with_links(scheduled.compiled, on_array, quiet))
+        scheduled = ScheduledProgram(on_array.linked(scheduled.compiled, quiet)[0])
     compiled = scheduled.compiled
     if not quiet:
         print_notices(console(stderr=True), _in_vain(compiled))
@@ -111,14 +111,6 @@ def run(
         print_energy(out, spent)
     if check is not None:
         _require_passed(check, compiled.selection_notices, bisected)
-
-
-def _with_links(compiled: Compiled, on_array: ArrayRequest, quiet: bool) -> Compiled:
-    """Return a program with the links between the tiles of an array."""
-    from fuseflow.run.placed import with_links  # other runs do without
-
-    graphs = {region.name: region.graph for region in compiled.regions}
-    return with_links(compiled, on_array.placed(graphs, compiled.machine, quiet))
 
 
 def _require_steps_fit(
