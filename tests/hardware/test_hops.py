@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import hardware_models
 import numpy as np
@@ -13,6 +14,9 @@ from hardware_cases import Tally, check, check_in, hop_case
 from hardware_tools import require
 from random_graphs import Case
 
+from fuseflow.array.links import linked_graph
+from fuseflow.array.placed_region import PlacementSearch, place_region
+from fuseflow.array.settings import array_names, load_array
 from fuseflow.errors import HardwareError, MachineError
 from fuseflow.hardware import cosimulate as module
 from fuseflow.hardware.area.parts import CircuitParts
@@ -22,10 +26,10 @@ from fuseflow.hardware.circuit_files import bounded_circuit, circuit_text
 from fuseflow.hardware.cosimulate import cosimulate
 from fuseflow.hardware.python_code import Step
 from fuseflow.hardware.rtl_simulators import library_text
-from fuseflow.samml.nodes import Edge, Hops
+from fuseflow.samml.nodes import Edge, Graph, Hops
 from fuseflow.samml.text import parse
-from fuseflow.sim import Machine, load_machine
-from fuseflow.tensors import Format, pack
+from fuseflow.sim import Machine, Simulation, load_machine
+from fuseflow.tensors import Format, Tensor, pack
 
 GRAPH = parse("""
 tensor x[40] dense f32
@@ -214,3 +218,26 @@ def test_a_branch_that_does_not_wait_is_seen(monkeypatch: pytest.MonkeyPatch) ->
 
     monkeypatch.setattr(module, "to_verilog", planted)
     assert cosimulate(case.graph, case.tensors, case.machine, "icarus").difference is not None
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("tool", ["icarus", "verilator"])
+@pytest.mark.parametrize("array", array_names())
+@pytest.mark.parametrize("name", hardware_models.MODELS)
+def test_a_placed_model(name: str, array: str, tool: str) -> None:
+    """Each region with the hops of its routes, and those of nodes of several tiles: every token in its cycle, and what is written has the
+    bits of the simulator."""
+    require("pycde", *({"icarus": ("iverilog", "vvp"), "verilator": ("verilator",)}[tool]))
+    settings = load_array(array)
+
+    def execute(graph: Graph, tensors: Mapping[str, Tensor], machine: Machine, *_: Any, **__: Any) -> Simulation:
+        linked = linked_graph(place_region(graph, settings, machine, PlacementSearch(effort=1.0, seeds=1)))
+        assert linked.hop_count > 30
+        run = cosimulate(linked, tensors, machine, tool)
+        assert run.difference is None and run.simulation is not None, graph.name
+        values, wrong = hardware_models.compared_values(linked, run)
+        assert values > 0 and not wrong, graph.name
+        return run.simulation
+
+    check = hardware_models.MODELS[name].compile(load_machine("rtl")).run(dedup=False, execute=execute).check
+    assert check is not None and check.max_rel_error <= 1e-4
