@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from fuseflow.array.capacity import Storage, storages
 from fuseflow.array.footprint import PORT
@@ -21,10 +21,11 @@ from fuseflow.samml import nodes as n
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """A tile of a kind, for a node or for a part of it."""
+    """A tile of a kind, for a `node` or for a part of it. A port that nodes share is of none."""
 
     name: str
     kind: str
+    node: str = field(default="", compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +103,7 @@ class _Chains:
     def add(self, node: n.Primitive) -> None:
         tiles = self.array.rows.tiles(node, self.graph.declared)
         kinds = [kind for kind, count in tiles.items() if kind != PORT for _ in range(count)]
-        chain = [self._cell(_part(node.name, k), kind) for k, kind in enumerate(kinds)]
+        chain = [self._cell(_part(node.name, k), kind, node.name) for k, kind in enumerate(kinds)]
         self.of_node[node.name] = chain
         self.inner += [Net(a, (b,)) for a, b in itertools.pairwise(chain)]
         if isinstance(node, n.Accumulate) and len(chain) > 1:
@@ -110,16 +111,16 @@ class _Chains:
         if tiles.get(PORT) and chain:
             self._ask_port(node, chain[0])
 
-    def _cell(self, name: str, kind: str) -> int:
-        self.cells.append(Cell(name, kind))
+    def _cell(self, name: str, kind: str, node: str) -> int:
+        self.cells.append(Cell(name, kind, node))
         return len(self.cells) - 1
 
     def _ask_port(self, node: n.Primitive, cell: int) -> None:
         """Give a cell a port of its own, or a part of the last port that has room."""
         share, last = self.array.ports.share, next(reversed(self.ports), None)
         if last is None or len(self.ports[last]) == share:
-            name = f"{node.name}@io" if share == 1 else f"io{len(self.ports)}"
-            last = self._cell(name, self.array.ports.kind)
+            name, owner = (f"{node.name}@io", node.name) if share == 1 else (f"io{len(self.ports)}", "")
+            last = self._cell(name, self.array.ports.kind, owner)
             self.ports[last] = []
         self.ports[last].append((cell, isinstance(node, n.TensorWriter)))
 
@@ -128,7 +129,7 @@ class _Chains:
         banks = self.banks.setdefault(storage.node, [])
         for number in range(len(banks), len(banks) + storage.tiles):
             before = [*self.of_node[storage.node], *banks][-1:]
-            banks.append(self._cell(f"{storage.node}@bytes{number}", self.array.memory.kind))
+            banks.append(self._cell(f"{storage.node}@bytes{number}", self.array.memory.kind, storage.node))
             self.inner += [Net(cell, (banks[-1],)) for cell in before]
 
     def port_nets(self) -> Iterator[Net]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import click
 
+from fuseflow.cli.array_options import circuit_placement_options
 from fuseflow.cli.common import CIRCUIT_MACHINE, FILE, json_option, machine_options
 from fuseflow.cli.deferred import command
 from fuseflow.cli.model_options import names_of_model
@@ -37,6 +38,7 @@ def area() -> None:
     program_options(),
     click.option("--tool", default=PYTHON, show_default=True, metavar="TOOL", help=f"What runs the circuit: {', '.join(NAMES)}."),
     machine_options(CIRCUIT_MACHINE),
+    circuit_placement_options,
     click.option("--region", metavar="NAME", shell_complete=names_of_model("parts"), help="Compare this region only."),
     click.option("--wave", metavar="FILE", type=FILE, help="Write the waveform of the circuit of one region (VCD)."),
     name="cosimulate",

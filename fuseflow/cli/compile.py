@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import click
 
+from fuseflow.cli.array_options import circuit_placement_options
 from fuseflow.cli.common import FILE, circuit_machine_options
 from fuseflow.cli.deferred import command
 from fuseflow.cli.program_options import program_options
@@ -22,6 +23,7 @@ from fuseflow.cli.run_options import dump_options, known_stage
     ),
     click.option("--emit", metavar="STAGE", callback=known_stage, help="Write this stage only, to standard output without -o."),
     circuit_machine_options,
+    circuit_placement_options,
     dump_options,
     name="compile",
 )

@@ -68,7 +68,8 @@ def bench_memory(ports: Iterable[MemoryTopPort], settings: MemorySettings, run: 
             pins = {"clk": "clk", "rst": "rst", "valid": accepted(port), "id": port.outputs["id"][0]}
             pins |= {"answer_valid": port.inputs["answer_valid"][0], "answer_id": port.inputs["answer_id"][0]}
             connected = ", ".join(f".{pin}({wire})" for pin, wire in pins.items())
-            parts.append(f"ff_fixed_memory #(.L({settings.latency}), .I({port.id})) m_{port.name} ({connected});")
+            latency = settings.latency + 2 * run.model.ways.get(port.node, 0)
+            parts.append(f"ff_fixed_memory #(.L({latency}), .I({port.id})) m_{port.name} ({connected});")
         return BenchMemory(tuple(parts), (), stalling, tuple(prints), busy)
     more, begin, steps = _served(asking, len(ports), run.memory_lookahead)
     return BenchMemory((*parts, *more), begin, (*stalling, *steps), tuple(prints), busy, partial(_serve, run))

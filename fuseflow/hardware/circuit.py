@@ -1,12 +1,12 @@
 """The circuit of a graph: a module for each node, and a channel from each output to each of its readers.
 
 A channel is a FIFO with a latency. A token is visible `latency` cycles after the firing that emitted it, and takes a slot from
-that firing until the cycle in which the reader takes the token.
+that firing until the cycle in which the reader takes the token. A channel with hops has a FIFO for each of them in front, or registers.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import prod
 
@@ -16,7 +16,7 @@ from fuseflow.hardware.arithmetic import ARITHMETICS, Arithmetic
 from fuseflow.hardware.node_context import NodeContext
 from fuseflow.hardware.primitives import RULES
 from fuseflow.hardware.primitives.remote_lookup import REMOTE_RULES, asks
-from fuseflow.machine.edge_fifos import edge_fifo
+from fuseflow.machine.edge_fifos import edge_fifo, require_slots_behind_hops
 from fuseflow.machine.machine import Machine
 from fuseflow.machine.timing import node_timing
 from fuseflow.memory.buffer_assignment import buffered_ports, preloaded_readers, sequential_readers
@@ -41,10 +41,30 @@ class Unit:
 
 
 @dataclass(frozen=True, slots=True)
+class Fifo:
+    """A FIFO of a channel: its SystemVerilog module, slots (None without bound), and the cycles until a token is visible."""
+
+    module: str
+    depth: int | None
+    latency: int = 1
+
+    def parameters(self, width: int) -> dict[str, int]:
+        """Return the parameters of the module for tokens of `width` bits."""
+        assert self.depth is not None, "all FIFOs have a bound"
+        return {"W": width} if self.module == HOP.module else {"W": width, "D": self.depth, "L": self.latency}
+
+
+FIFO, TILE_FIFO, REGISTERS = "ff_channel", "ff_tile_channel", "ff_registers"
+HOP = Fifo("ff_hop", 2)
+"""A hop of two slots."""
+NO_HOPS = n.Hops(0)
+
+
+@dataclass(frozen=True, slots=True)
 class Channel:
-    """A channel from an output of a node to an input of one. `depth` is None for a FIFO without bound. `edge` is None inside a
-    node. With `in_place`, tokens are in their slots already during the latency: tiles, and tokens that are computed after their
-    firing."""
+    """A channel from an output of a node to an input of one. `depth` has the slots at the reader, None for a FIFO without bound. `edge`
+    is None inside a node. With `in_place`, tokens are in their slots already during the latency: tiles, and tokens that are computed
+    after their firing."""
 
     writer: str
     output: str
@@ -54,11 +74,27 @@ class Channel:
     latency: int
     edge: n.Edge | None
     in_place: bool = False
+    hops: n.Hops = NO_HOPS
 
     @property
-    def module(self) -> str:
-        """The name of the SystemVerilog module of the channel."""
-        return "ff_tile_channel" if self.in_place else "ff_channel"
+    def registers(self) -> int:
+        """The hops without slots: the registers that a token passes without a stop, and a free slot on its way back."""
+        return 0 if self.hops.slots else self.hops.count
+
+    def register_parameters(self, width: int) -> dict[str, int]:
+        """Return the parameters of these registers for tokens of `width` bits."""
+        assert self.depth is not None, "all FIFOs have a bound"
+        return {"W": width, "D": self.depth, "H": self.registers}
+
+    @property
+    def fifos(self) -> tuple[Fifo, ...]:
+        """The FIFOs that a token passes: one for each hop of two slots, and that at the reader. The first has the latency, and as a hop
+        a slot more for each of its cycles after the first."""
+        module = TILE_FIFO if self.in_place else FIFO
+        if not self.hops.count or self.registers:
+            return (Fifo(module, self.depth, self.latency),)
+        first = HOP if self.latency == 1 and not self.in_place else Fifo(module, self.latency + 1, self.latency)
+        return (first, *(HOP,) * (self.hops.count - 1), Fifo(module, self.depth))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -95,6 +131,13 @@ class Circuit:
         return replace(self, channels=tuple(replace(channel, depth=depth(channel)) for channel in self.channels))
 
 
+def channel_modules(channels: Sequence[Channel]) -> tuple[str, ...]:
+    """Return the SystemVerilog modules of channels, each once. There is always one."""
+    modules = [fifo.module for channel in channels for fifo in channel.fifos]
+    modules += [REGISTERS for channel in channels if channel.registers]
+    return tuple(dict.fromkeys(modules))
+
+
 def circuit_machine(machine: Machine) -> Machine:
     """Return the machine on which a circuit is built. All units of a circuit compute in floats of one width, so where the
     arithmetic follows the element types, that is the largest width."""
@@ -109,12 +152,7 @@ def build_circuit(graph: n.Graph, machine: Machine) -> Circuit:
             f"machine `{machine.name}` has `rules: comal`, the times of a simulator that is no model of hardware",
             hint="take a machine with `rules: dataflow`, such as `ideal`",
         )
-    if graph.hops:
-        edge, _ = graph.hops[0]
-        raise HardwareError(
-            f"graph `{graph.name}` has hops at input {edge.input} of `{edge.node}`; a circuit has none",
-            hint="leave the hops out of the graph",
-        )
+    require_slots_behind_hops(graph, machine)
     types, bounds, readers = graph.types(), stream_bounds(graph), graph.readers()
     deepest = max(types, key=lambda port: types[port].depth)
     if types[deepest].depth > MOST_LEVELS:
@@ -129,7 +167,7 @@ def build_circuit(graph: n.Graph, machine: Machine) -> Circuit:
     _refuse_early_reads(graph, machine)
     refuse_wide_floats(graph, machine)
     units, channels = [], []
-    depths, in_order = dict(graph.depths), sequential_readers(graph)
+    depths, hops, in_order = dict(graph.depths), dict(graph.hops), sequential_readers(graph)
     moves = transfers(graph) if isinstance(machine.memory, TimedMemory) else ()
     for node in graph.nodes:
         inputs = [types[port] for port in node.inputs]
@@ -153,9 +191,11 @@ def build_circuit(graph: n.Graph, machine: Machine) -> Circuit:
         for k, port in enumerate(node.ports):
             in_place = bool(types[port].tile) or f"out{k}" in unit.module.late
             for edge in readers.get(port, ()):
-                depth = edge_fifo(graph.by_name[edge.node], depths.get(edge), None, timing.latency, machine).slots
+                its_hops = hops.get(edge, NO_HOPS)
+                fifo = edge_fifo(graph.by_name[edge.node], depths.get(edge), its_hops, timing.latency, machine)
+                depth = fifo.depth if its_hops.count and its_hops.slots else fifo.slots
                 channels.append(
-                    Channel(node.name, f"out{k}", edge.node, f"in{edge.input}", depth, timing.latency, edge, in_place)
+                    Channel(node.name, f"out{k}", edge.node, f"in{edge.input}", depth, timing.latency, edge, in_place, its_hops)
                 )
         for link in unit.module.links:
             channels.append(Channel(node.name, link.output, node.name, link.input, link.depth, link.latency, None))

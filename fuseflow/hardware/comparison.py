@@ -60,6 +60,7 @@ def simulated(graph: n.Graph, tensors: Mapping[str, Tensor], machine: Machine, e
     except DeadlockError:
         return _stuck(graph, tensors, machine)
     slots = {n.Edge(edge.node, edge.input): max(edge.peak, 1) for edge in run.edges}
+    slots |= {edge: slots[edge] + hops.count for edge, hops in graph.hops}  # slots on their way back
     return Simulated(graph.with_depths(run.depths), run.cycles, run.streams, run.nodes, slots, run=run)
 
 

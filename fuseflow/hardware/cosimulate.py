@@ -52,6 +52,7 @@ class Cosimulation:
 
     name: str
     nodes: int
+    hops: int
     modules: int
     firings: int
     cycles: int
@@ -98,7 +99,8 @@ def cosimulate(
         modules, units = len({unit.module for unit in top.units}), simulation_units(circuit, top)
     return Cosimulation(
         graph.name,
-        len(graph.nodes),
+        graph.node_count,
+        graph.hop_count,
         modules,
         actual.firings,
         actual.cycles,

@@ -14,11 +14,12 @@ from collections import deque
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from heapq import heappop, heappush
+from itertools import pairwise
 
 from fuseflow.errors import HardwareError
 from fuseflow.firing_rules.rules import DONE, Module, Rule
 from fuseflow.hardware.arrays import circuit_arrays
-from fuseflow.hardware.circuit import Channel, Circuit, Unit
+from fuseflow.hardware.circuit import Circuit, Fifo, Unit
 from fuseflow.hardware.memory_run import NONE, MemoryRun, PortRun, Request
 from fuseflow.hardware.python_code import Firing, Step, step_function
 from fuseflow.tensors import Tensor
@@ -45,15 +46,42 @@ class Evaluation:
 
 
 class _Lane:
-    """A channel while it runs: the tokens that it holds, each with the cycle from which it is visible, and its free slots."""
+    """A FIFO of a channel while it runs: the tokens that it holds, each with the cycle from which it is visible, its free slots, and the
+    cycles in which slots on their way back will be free. `writer` and `reader` are numbers of sites."""
 
-    __slots__ = ("latency", "reader", "slots", "tokens", "writer")
+    __slots__ = ("back", "freed", "latency", "reader", "slots", "tokens", "writer")
 
-    def __init__(self, channel: Channel, writer: _Site, reader: _Site) -> None:
+    def __init__(self, fifo: Fifo, registers: int, writer: int, reader: int) -> None:
         self.tokens: deque[tuple[int, int]] = deque()
-        self.slots = channel.depth
-        self.latency = channel.latency
+        self.freed: deque[int] = deque()
+        self.slots = fifo.depth
+        self.latency, self.back = fifo.latency + registers, 1 + registers
         self.writer, self.reader = writer, reader
+
+    def head(self, cycle: int) -> int | None:
+        """Return the next token if it is visible."""
+        return self.tokens[0][0] if self.tokens and self.tokens[0][1] <= cycle else None
+
+    def has_room(self, cycle: int) -> bool:
+        if self.slots is None:
+            return True
+        while self.freed and self.freed[0] <= cycle:
+            self.slots += 1
+            self.freed.popleft()
+        return self.slots > 0
+
+
+@dataclass(frozen=True, slots=True)
+class _Hop:
+    """A hop of two slots while it runs: it takes a token from its own FIFO, and gives it to the next."""
+
+    into: _Lane
+    out: _Lane
+
+    def ask(self, cycle: int) -> list[int]:
+        """Return the token that goes on in a cycle, if any."""
+        token = self.into.head(cycle)
+        return [token] if token is not None and self.out.has_room(cycle) else []
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,8 +143,8 @@ class _Site:
 
     def ask(self, cycle: int) -> list[Firing]:
         """Return the firings of the unit in a cycle. Raises `HardwareError` if two rules of one process fire."""
-        heads = [lane.tokens[0][0] if lane.tokens and lane.tokens[0][1] <= cycle else None for lane in self.inputs.values()]
-        rooms = [all(lane.slots is None or lane.slots > 0 for lane in lanes) for lanes in self.outputs]
+        heads = [lane.head(cycle) for lane in self.inputs.values()]
+        rooms = [all(lane.has_room(cycle) for lane in lanes) for lanes in self.outputs]
         answers = [port.answers(cycle) for port in self.ports]
         for k, port in self.requests.items():
             rooms[k] = port.has_room
@@ -152,6 +180,7 @@ class _Run:
         self.circuit, self.result = circuit, Evaluation()
         arrays, self.memory = circuit_arrays(circuit, tensors), MemoryRun(circuit, tensors)
         self.sites: list[_Site] = []
+        self.hops: list[_Hop] = []
         for number, unit in enumerate(circuit.units):
             own = [arrays[unit.node.name, name] for name in unit.module.arrays]
             ports = {kind: self.memory.ports[unit.node.name, kind] for kind in unit.module.ports}
@@ -164,34 +193,46 @@ class _Run:
         sites = {site.unit.node.name: site for site in self.sites}
         for channel in self.circuit.channels:
             writer, reader = sites[channel.writer], sites[channel.reader]
-            lane = _Lane(channel, writer, reader)
-            writer.outputs[list(writer.unit.module.outputs).index(channel.output)].append(lane)
-            reader.inputs[list(reader.unit.module.inputs).index(channel.input)] = lane
+            first = len(self.sites) + len(self.hops)
+            numbers = [writer.number, *range(first, first + len(channel.fifos) - 1), reader.number]
+            lanes = [_Lane(fifo, channel.registers, *pair) for fifo, pair in zip(channel.fifos, pairwise(numbers), strict=True)]
+            self.hops += [_Hop(*pair) for pair in pairwise(lanes)]
+            writer.outputs[list(writer.unit.module.outputs).index(channel.output)].append(lanes[0])
+            reader.inputs[list(reader.unit.module.inputs).index(channel.input)] = lanes[-1]
         for site in self.sites:
             site.inputs = dict(sorted(site.inputs.items()))
 
-    def wake(self, cycle: int, site: _Site) -> None:
-        """Plan a visit of a unit in a cycle."""
-        key = cycle, site.number
+    def wake(self, cycle: int, number: int) -> None:
+        """Plan a visit of a unit, or of the hop with a number after those of all units, in a cycle."""
+        key = cycle, number
         if key not in self.planned:
             self.planned.add(key)
             heappush(self.calendar, key)
 
     def run(self, limit: int | None) -> Evaluation:
         for site in self.sites:
-            self.wake(0, site)
+            self.wake(0, site.number)
         while self._answered():
             cycle = self.calendar[0][0]
             if limit is not None and cycle > limit:
                 raise HardwareError(f"the circuit of `{self.circuit.graph.name}` still runs after {limit:,} cycles")
-            asked = []
+            asked, hops = list[_Site](), list[_Hop]()
             while self.calendar and self.calendar[0][0] == cycle:
                 key = heappop(self.calendar)
                 self.planned.discard(key)
-                asked.append(self.sites[key[1]])
+                if key[1] < len(self.sites):
+                    asked.append(self.sites[key[1]])
+                else:
+                    hops.append(self.hops[key[1] - len(self.sites)])
+            passed = [(hop, hop.ask(cycle)) for hop in hops]
             for site, firings in [(site, site.ask(cycle)) for site in asked]:
                 for firing in firings:
                     self.apply(site, firing, cycle)
+            for hop, tokens in passed:
+                for token in tokens:
+                    self.take(hop.into, cycle)
+                    self.put(hop.out, token, cycle)
+                    self.wake(cycle + 1, hop.into.reader)
         self.result.cycles = max(self.result.cycles, self.memory.last + 1)
         self.result.requests = {place: port.requests for place, port in self.memory.ports.items() if port.number != NONE}
         self.result.waiting = waiting_nodes(self.circuit, self.result)
@@ -202,7 +243,7 @@ class _Run:
         """Advance the memory as far as the next planned visit allows, and return whether any visit is planned."""
         while self.memory.goes_on(self.calendar[0][0] if self.calendar else None):
             for number, visible in self.memory.answers():
-                self.wake(visible, self.sites[number])
+                self.wake(visible, number)
         return bool(self.calendar)
 
     def apply(self, site: _Site, firing: Firing, cycle: int) -> None:
@@ -213,11 +254,7 @@ class _Run:
             self.result.cycles = max(self.result.cycles, cycle + 1)
             site.fired.append(cycle)
         for k in moves.takes:
-            lane = site.inputs[k]
-            lane.tokens.popleft()
-            if lane.slots is not None:
-                lane.slots += 1
-                self.wake(cycle + 1, lane.writer)
+            self.take(site.inputs[k], cycle)
         for k, token in zip(moves.gives, given, strict=True):
             if k in site.requests:
                 self.memory.ask(site.requests[k], self.memory.address(site.requests[k], token), cycle)
@@ -225,11 +262,7 @@ class _Run:
             site.tokens[k].append(token)
             site.given[k].append(cycle)
             for lane in site.outputs[k]:
-                visible = cycle + lane.latency
-                lane.tokens.append((token, visible))
-                self.wake(visible, lane.reader)
-                if lane.slots is not None:
-                    lane.slots -= 1
+                self.put(lane, token, cycle)
         for k, token in zip(moves.late, late, strict=True):
             site.tokens[k][-1] = token
             for lane in site.outputs[k]:
@@ -239,6 +272,20 @@ class _Run:
         for k, (address, word) in zip(moves.stores, stored, strict=True):
             site.memories[k][address] = word
         site.due[moves.process] = cycle + moves.pause
-        self.wake(cycle + 1, site)
+        self.wake(cycle + 1, site.number)
         if moves.pause > 1:
-            self.wake(cycle + moves.pause, site)
+            self.wake(cycle + moves.pause, site.number)
+
+    def take(self, lane: _Lane, cycle: int) -> None:
+        """Take the next token of a FIFO."""
+        lane.tokens.popleft()
+        if lane.slots is not None:
+            lane.freed.append(cycle + lane.back)
+            self.wake(cycle + lane.back, lane.writer)
+
+    def put(self, lane: _Lane, token: int, cycle: int) -> None:
+        """Put a token in a FIFO, and plan the visit that sees it."""
+        lane.tokens.append((token, cycle + lane.latency))
+        self.wake(cycle + lane.latency, lane.reader)
+        if lane.slots is not None:
+            lane.slots -= 1

@@ -17,7 +17,7 @@ from fuseflow.errors import HardwareError, UsageError, did_you_mean
 TESTBENCH = "ff_testbench"
 """The module of a testbench."""
 TRACE = "trace.txt"
-CHANNEL, CHANNEL_MEMORY = "ff_channel.sv", "ff_sram.sv"
+CHANNEL_MEMORY = "ff_sram.sv"
 BANK = "ff_bank.sv"
 """The file of the banks of a scratchpad."""
 DELAY = "ff_delay.sv"

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import TypeAlias
 
 from fuseflow.errors import HardwareError
 from fuseflow.firing_rules.expressions import Expr
 from fuseflow.firing_rules.rules import KIND_BITS
 from fuseflow.hardware.axi_ports import PORT_MODULE, MemoryTopPort, memory_ports, port_instance
-from fuseflow.hardware.circuit import Channel, Circuit
+from fuseflow.hardware.circuit import FIFO, HOP, REGISTERS, TILE_FIFO, Channel, Circuit, Fifo, channel_modules
 from fuseflow.hardware.emit import OPERANDS, EmittedUnit, called_units, emit_units, output_line, plain_name, top_name
 from fuseflow.hardware.live_bits import kept_bits, runs
 from fuseflow.hardware.rule_netlist import ANSWERS, LATE
@@ -20,10 +21,23 @@ from fuseflow.primitives.write import WRITTEN
 WORD = '!hw.int<#hw.param.decl.ref<"W">>'
 ADDRESS = '!hw.int<#hw.param.decl.ref<"A">>'
 CHANNEL = f"""hw.module.extern @ff_channel<W: i32, D: i32, L: i32>(in %clk : !seq.clock, in %rst : i1, in %in_valid : i1, in %in_data : {WORD}, out in_ready : i1, out out_valid : i1, out out_data : {WORD}, in %out_take : i1)"""  # noqa: E501
-TILE_CHANNEL = CHANNEL.replace("ff_channel", "ff_tile_channel").replace("out in_ready", "in %late : i1, out in_ready")
+PINS = CHANNEL.partition("(")[2]
+CHANNEL_MODULES = {
+    FIFO: CHANNEL,
+    TILE_FIFO: CHANNEL.replace(FIFO, TILE_FIFO).replace("out in_ready", "in %late : i1, out in_ready"),
+    HOP.module: f"hw.module.extern @ff_hop<W: i32>({PINS}",
+    REGISTERS: f"hw.module.extern @ff_registers<W: i32, D: i32, H: i32>(in %clk : !seq.clock, in %rst : i1, in %in_valid : i1, in %in_data : {WORD}, in %late : i1, out in_ready : i1, out out_valid : i1, out out_data : {WORD}, out out_late : i1, in %out_take : i1)",  # noqa: E501
+}
+"""The declarations of the modules of channels."""
+OUTPUTS = "in_ready", "out_valid", "out_data", "out_late"
+"""The outputs of these modules, in their order."""
+Wire: TypeAlias = tuple[str, int]
+"""A wire and its bits."""
 MEMORY_PORTS = f"in %clk : !seq.clock, in %enable : i1, in %address : {ADDRESS}, in %data : {WORD}"
 MOST_SLOTS = 1 << 16
 """The most slots of a FIFO."""
+MOST_CHANNEL_HOPS = 1024
+"""The most hops of a channel."""
 MEMORY_READS = 2
 """The most ports at which a memory is read."""
 
@@ -74,8 +88,7 @@ def emit_circuit(circuit: Circuit) -> Top:
     wires = _Wires(circuit, units)
     calls = called_units(unit.netlist for unit in units)
     externs = [
-        CHANNEL,
-        *([TILE_CHANNEL] if any(channel.in_place for channel in circuit.channels) else []),
+        *(CHANNEL_MODULES[module] for module in channel_modules(circuit.channels)),
         *([PORT_MODULE] if wires.ports else []),
         *([wires.scratchpad.extern] if wires.scratchpad is not None else []),
         *(wires.store.externs if wires.store is not None else []),
@@ -109,13 +122,20 @@ def emit_circuit(circuit: Circuit) -> Top:
 
 
 def require_bounds(circuit: Circuit) -> None:
-    """Raise `HardwareError` if a FIFO of a circuit has no bound, or more than `MOST_SLOTS` slots."""
+    """Raise `HardwareError` if a FIFO of a circuit has no bound, or more than `MOST_SLOTS` slots, or a channel too many hops."""
     deepest = max(circuit.channels, key=lambda channel: channel.depth or 0, default=None)
     if deepest is not None and (deepest.depth or 0) > MOST_SLOTS:
         raise HardwareError(
             f"graph `{circuit.graph.name}`: a FIFO of `{deepest.reader}` has {deepest.depth:,} slots, and in SystemVerilog there are "
             f"{MOST_SLOTS:,} at most",
             hint="lower `memory.outstanding`, or the depths of FIFOs; `cosimulate --tool python` runs any depth",
+        )
+    farthest = max(circuit.channels, key=lambda channel: channel.hops.count, default=None)
+    if farthest is not None and farthest.hops.count > MOST_CHANNEL_HOPS:
+        raise HardwareError(
+            f"graph `{circuit.graph.name}`: the channel to `{farthest.reader}` has {farthest.hops.count:,} hops, and in SystemVerilog "
+            f"there are {MOST_CHANNEL_HOPS:,} at most",
+            hint="`cosimulate --tool python` runs any number",
         )
     unbound = [channel for channel in circuit.channels if channel.depth is None]
     if unbound:
@@ -219,24 +239,48 @@ class _Wires:
         return name
 
     def channel(self, channel: Channel) -> None:
+        """Add the FIFOs of a channel, one for each hop and one at the reader, or the registers before it."""
         writer, reader = instance_name(channel.writer), f"{instance_name(channel.reader)}_{channel.input}"
         kept, full = self.kept[channel], self.widths[channel.writer, channel.output]
         width, narrow, output = kept.bit_count(), kept != (1 << full) - 1, f"%{writer}_{channel.output}"
         data, token = f"{output}_data", f"%{reader}_{'kept' if narrow else 'token'}"
         if narrow:
             data = self._narrowed(data, f"%{reader}_put", kept, full)
-        source = f"in_valid: {output}_valid: i1, in_data: {data}: i{width}"
-        if channel.in_place:
-            is_late = (channel.writer, channel.output) in self.late
-            source += f", late: {f'{output}_{LATE}' if is_late else '%no'}: i1"
-        self.lines.append(
-            f'  %{reader}_room, %{reader}_there, {token} = hw.instance "c_{reader.removeprefix("n_")}" '
-            f"@{channel.module}<W: i32 = {width}, D: i32 = {channel.depth}, L: i32 = {channel.latency}>"
-            f"(clk: %clk: !seq.clock, rst: %rst: i1, {source}, out_take: %{reader}_take: i1) "
-            f"-> (in_ready: i1, out_valid: i1, out_data: i{width})"
-        )
+        late = f"{output}_{LATE}" if (channel.writer, channel.output) in self.late else "%no"
+        given, take = {"in_valid": (f"{output}_valid", 1), "in_data": (data, width), "late": (late, 1)}, (f"%{reader}_take", 1)
+        me, room = f"c_{reader.removeprefix('n_')}", f"%{reader}_room"
+        if channel.registers:
+            passed = {"in_valid": (f"%{reader}_comes", 1), "in_data": (f"%{reader}_word", width), "late": (f"%{reader}_late", 1)}
+            pins, made = {**given, "out_take": take}, [(room, 1), *passed.values()]
+            self._instance(f"{me}_hops", REGISTERS, channel.register_parameters(width), pins, made)
+            given, room = passed, f"%{reader}_full"
+        *hops, last = channel.fifos
+        for k, fifo in enumerate(hops):
+            hop = f"%{reader}_hop{k}"
+            there, word, goes = (f"{hop}_there", 1), (f"{hop}_word", width), (f"{hop}_goes", 1)
+            self._fifo(f"{me}_hop{k}", fifo, given, goes, [(room, 1), there, word])
+            given, room = {"in_valid": goes, "in_data": word, "late": ("%no", 1)}, f"{hop}_room"
+            self.lines.append(f"  {hop}_goes = comb.and {hop}_there, {room} : i1")
+        self._fifo(me, last, given, take, [(room, 1), (f"%{reader}_there", 1), (token, width)])
         if narrow:
             self._widened(token, f"%{reader}_token", kept, full)
+
+    def _fifo(self, name: str, fifo: Fifo, given: Mapping[str, Wire], take: Wire, made: Sequence[Wire]) -> None:
+        """Add the instance of a FIFO, which gives whether it has room, whether it has a token, and the token."""
+        pins = {pin: wire for pin, wire in given.items() if pin != "late" or fifo.module == TILE_FIFO}
+        self._instance(name, fifo.module, fifo.parameters(given["in_data"][1]), {**pins, "out_take": take}, made)
+
+    def _instance(
+        self, name: str, module: str, parameters: Mapping[str, int], given: Mapping[str, Wire], made: Sequence[Wire]
+    ) -> None:
+        """Add the instance of a module of a channel, with the wires at its inputs and in the order of `OUTPUTS` at its outputs."""
+        values = ", ".join(f"{key}: i32 = {value}" for key, value in parameters.items())
+        pins = "".join(f", {pin}: {wire}: i{width}" for pin, (wire, width) in given.items())
+        outputs = ", ".join(f"{pin}: i{width}" for pin, (_, width) in zip(OUTPUTS, made, strict=False))
+        self.lines.append(
+            f'  {", ".join(wire for wire, _ in made)} = hw.instance "{name}" @{module}<{values}>'
+            f"(clk: %clk: !seq.clock, rst: %rst: i1{pins}) -> ({outputs})"
+        )
 
     def _narrowed(self, data: str, name: str, kept: int, full: int) -> str:
         """Add the bits `kept` of the token `data` of `full` bits as one word, for a channel. Return the name of that word."""

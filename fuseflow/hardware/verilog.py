@@ -12,7 +12,7 @@ from importlib.util import find_spec
 from typing import Any
 
 from fuseflow.errors import HardwareError
-from fuseflow.hardware.circuit import Circuit
+from fuseflow.hardware.circuit import Circuit, channel_modules
 from fuseflow.hardware.emit import called_units
 from fuseflow.hardware.rtl_simulators import BANK, CHANNEL_MEMORY, DELAY, PORT, WIDE_UNITS, has_library, library_text
 from fuseflow.hardware.rule_netlist import netlist
@@ -76,7 +76,7 @@ def library_sources(top: Top) -> list[str]:
     """Return the files of the folder `sv` that a circuit needs: for its channels, its memories, the units that it calls, and the
     units inside those units. Raises `HardwareError` if a unit is not written in SystemVerilog."""
     reads = {len(memory_reads) for unit in top.units for memory_reads in unit.netlist.reads().values()}
-    streams = [*dict.fromkeys(channel.module for channel in top.channels), *([PORT.removesuffix(".sv")] if top.ports else [])]
+    streams = [*channel_modules(top.channels), *([PORT.removesuffix(".sv")] if top.ports else [])]
     streams += [] if top.scratchpad is None else [SCRATCHPAD]
     streams += [] if top.store is None else [SENT, STORE]
     memories = [f"ff_memory{count}" for count in reads]

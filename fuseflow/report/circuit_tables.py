@@ -71,10 +71,19 @@ def node_table(areas: Sequence[CircuitArea]) -> Table:
 
 def cosimulation_table(rows: Sequence[Cosimulation]) -> Table:
     """Return a table with a row for each region whose circuit ran beside the simulator."""
-    columns = ("nodes", "modules", "firings", "cycles of circuit", "of simulator", "tokens compared")
+    hops = ("hops",) if any(row.hops for row in rows) else ()
+    columns = ("nodes", *hops, "modules", "firings", "cycles of circuit", "of simulator", "tokens compared")
     table = plain_table("region", "circuit is", *columns, "seconds", numbers_from=2)
     for row in rows:
         verdict = "different" if row.difference is not None else "equal, deadlock" if row.waiting else "equal"
-        counts = (row.nodes, row.modules, row.firings, row.cycles, row.simulator_cycles, row.tokens)
+        counts = (
+            row.nodes,
+            *((row.hops,) if hops else ()),
+            row.modules,
+            row.firings,
+            row.cycles,
+            row.simulator_cycles,
+            row.tokens,
+        )
         table.add_row(row.name, verdict, *(f"{count:,}" for count in counts), f"{row.seconds:.1f}")
     return table

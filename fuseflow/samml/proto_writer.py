@@ -116,6 +116,9 @@ class ProtoWriter:
         for edge, hops in self.graph.hops:
             message.hops.add(edge=pb.Edge(node=edge.node, input=edge.input), count=hops.count, slots=hops.slots)
             self.warn(edge.node, f"the {hops.count} hops of input {edge.input}: other readers know none")
+        for node, inside in self.graph.node_hops:
+            message.node_hops.add(node=node, inner=inside.inner, loop=inside.loop, port=inside.port)
+            self.warn(node, "the hops between its tiles: other readers know none")
 
     def _number(self) -> None:
         """Number each stream, and each reader of a stream with several readers, which gets a broadcast."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -62,6 +63,27 @@ def test_a_memory_that_takes_time() -> None:
     assert "equal" in result.stdout
 
 
+def test_on_an_array(tmp_path: Path) -> None:
+    """A run on the array takes as many cycles, and placements are read."""
+    placement, machine = ("--array", "onyx", "--placement", tmp_path / "placed"), ("--machine", "rtl")
+    placed = fuseflow("place", *SPMM, *machine, "--array", "onyx", "-o", tmp_path / "placed")
+    assert placed.exit_code == 0, placed.output
+    assert fuseflow("run", *SPMM, *machine, *placement, "--json", tmp_path / "run.json", "-q").exit_code == 0
+    cycles = json.loads((tmp_path / "run.json").read_text())["cycles"]
+    for words in (placement, placement[:2]):
+        head, _, row = fuseflow("cosimulate", *SPMM, *words).stdout.splitlines()
+        (region, verdict, _, hops, *rest), near = row.split(), fuseflow("cosimulate", *SPMM).stdout.splitlines()
+        assert (region, verdict) == ("full", "equal") and rest[2:4] == [str(cycles)] * 2 != near[2].split()[5:7]
+        assert "hops" in head and int(hops) > 20 and "hops" not in near[0]
+    text = fuseflow("compile", *SPMM, "--emit", "hw", *placement).stdout
+    assert "@ff_hop<" in text
+    require("pycde")
+    emitted = fuseflow("compile", *SPMM, "--emit", "verilog", *placement, "-o", tmp_path / "v")
+    assert emitted.exit_code == 0 and emitted.stdout.splitlines()[:4] == placed.stdout.splitlines()[:4]
+    assert json.loads((tmp_path / "v" / "circuit.json").read_text())["regions"][0]["hops"] == int(hops)
+    assert "ff_hop.sv" in (tmp_path / "v" / "files.f").read_text().split()
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [
@@ -102,6 +124,8 @@ def test_stages_that_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     assert "has no bound on this machine" in failure(
         "compile", *SPMM, "--emit", "hw", "--machine", "ideal", "--set", "arithmetic=f32"
     )
+    assert "an array is of `--emit hw`" in failure("compile", *SPMM, "--array", "onyx")
+    assert "`--placement` without `--array`" in failure("compile", *SPMM, "--emit", "hw", "--placement", tmp_path)
     (tmp_path / "mine.txt").write_text("mine")
     assert "is not empty and holds no `circuit.json`" in failure("compile", *SPMM, "--emit", "verilog", "-o", tmp_path)
     monkeypatch.setattr("fuseflow.hardware.verilog.find_spec", lambda name: None)

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import get_args
 
 import pytest
-from hardware_cases import MemoryKind, Tally, check, check_in, check_stalled, hardware_case, has_tiles
+from hardware_cases import MemoryKind, Tally, check, check_in, check_stalled, hardware_case, has_tiles, hop_case
 from hardware_tools import require
 from lane_cases import lane_case
 
@@ -107,7 +107,7 @@ QUOTA, FORM_QUOTA = 50, 20
 @pytest.mark.slow
 @pytest.mark.parametrize("stalls", [False, True], ids=["always ready", "stalls"])
 @pytest.mark.parametrize("memory", get_args(MemoryKind))
-@pytest.mark.parametrize("kind", ["graphs", "tiles", "lanes"])
+@pytest.mark.parametrize("kind", ["graphs", "tiles", "lanes", "hops"])
 @pytest.mark.parametrize("tool", NEEDED)
 def test_many_random_graphs(tool: str, kind: str, memory: MemoryKind, stalls: bool, draws: Callable[[int], range]) -> None:
     """Rules in Python, or the printed SystemVerilog. Where the ports of the memory are not ready in some cycles, every token is that of the
@@ -115,9 +115,9 @@ def test_many_random_graphs(tool: str, kind: str, memory: MemoryKind, stalls: bo
     if stalls and (tool == PYTHON or memory == "ideal"):
         pytest.skip("nothing stalls")
     require(*NEEDED[tool])
-    tally, steps = Tally(), dict[str, Step]()
+    tally, steps, made = Tally(), dict[str, Step](), {"lanes": lane_case, "hops": hop_case}
     for seed in draws(2000 if tool == PYTHON else 100):
-        case = lane_case(seed, memory) if kind == "lanes" else hardware_case(seed, memory, kind == "tiles")
+        case = made[kind](seed, memory) if kind in made else hardware_case(seed, memory, kind == "tiles")
         if kind == "tiles" and not has_tiles(case):
             continue
         if stalls:

@@ -59,17 +59,19 @@ def channel_vectors(module: str, depth: int, latency: int) -> tuple[list[Vector]
 
 
 @pytest.mark.parametrize(
-    ("module", "inside"), [("ff_channel", ["ff_delay.sv", "ff_sram.sv"]), ("ff_tile_channel", ["ff_sram.sv"])]
+    ("module", "inside"), [("ff_channel", ["ff_delay.sv", "ff_sram.sv"]), ("ff_tile_channel", ["ff_sram.sv"]), ("ff_hop", [])]
 )
 def test_channels(module: str, inside: list[str], tmp_path: Path) -> None:
     require("iverilog", "vvp")
-    pairs = [(depth, latency) for depth in DEPTHS for latency in (1, 2 + depth % 3)]
+    """A hop is a channel of two slots and a latency of 1."""
+    pairs = [(depth, latency) for depth in DEPTHS for latency in (1, 2 + depth % 3)] if module != "ff_hop" else [(2, 1)]
     cases = [channel_vectors(module, depth, latency) for depth, latency in pairs]
     pins = {"in_valid": 1, "in_data": WIDTH, **({"late": 1} if module == "ff_tile_channel" else {}), "out_take": 1}
     outs = {"in_ready": 1, "out_valid": 1, "out_data": WIDTH}
     instances = []
     for (depth, latency), (inputs, _) in zip(pairs, cases, strict=True):
-        instances.append(Instance(module, {"W": WIDTH, "D": depth, "L": latency}, pins, outs, inputs))
+        sizes = {} if module == "ff_hop" else {"D": depth, "L": latency}
+        instances.append(Instance(module, {"W": WIDTH, **sizes}, pins, outs, inputs))
         assert "late" not in pins or latency == 1 or any(cycle["late"] for cycle in inputs)
     given = run_modules(tmp_path, [f"{module}.sv", *inside], instances)
     for (depth, latency), (_, due), lines in zip(pairs, cases, given, strict=True):

@@ -134,6 +134,8 @@ BROKEN = [
     ("softmax", ("fiber_fifo sub[0]", "fiber_fifo sub[2]"), "`sub` has no input 2: it has 2"),
     ("softmax", ("fiber_fifo sub[0]", "hops sub[2] 3"), "`sub` has no input 2: it has 2"),
     ("softmax", ("fiber_fifo sub[0]", "hops sub[0] 3\nhops sub[0] 4"), "input 0 of `sub` has hops twice"),
+    ("softmax", ("fiber_fifo sub[0]", "node_hops subb inner=1 loop=0 port=0"), "hops of `subb`: no such node.*\n.*did you mean `sub`"),
+    ("softmax", ("fiber_fifo sub[0]", "node_hops sub inner=1 loop=0 port=0\nnode_hops sub inner=2 loop=0 port=0"), "`sub` has hops twice"),
     ("softmax", ("depth sub[0] 128", "depth sub[0] 0"), "the FIFO depth of input 0 of `sub` is 0"),
 ]  # fmt: skip
 

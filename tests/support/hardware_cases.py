@@ -12,6 +12,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
+import hop_stages
+import hop_trees
 import nm_levels
 import numpy as np
 import scratchpads
@@ -35,7 +37,7 @@ from fuseflow.hardware.top import emit_circuit
 from fuseflow.machine.machine import Machine, UnitCycles, UnitIntervals
 from fuseflow.memory.settings import TimedMemory
 from fuseflow.primitives.write import WRITTEN
-from fuseflow.samml.nodes import Locate, Port, TensorWriter
+from fuseflow.samml.nodes import Locate, NodeHops, Port, TensorWriter
 from fuseflow.sim.reference.build import Network, build_network
 from fuseflow.sim.reference.execute import run_network
 from fuseflow.sim.reference.timed_process import Process
@@ -89,6 +91,18 @@ def placed_case(seed: int, memory: MemoryKind = "fixed") -> Case:
     assert isinstance(settings, TimedMemory)
     settings = settings.model_copy(update={"prefetch": 0, "outstanding": min(settings.outstanding, 32)})
     return scratchpads.in_graph(replace(case, machine=case.machine.model_copy(update={"memory": settings})), seed)
+
+
+def hop_case(seed: int, memory: MemoryKind = "ideal") -> Case:
+    """The case of a seed with hops: on single edges, of two slots or of none, or on the segments of routes that divide at links. Of three
+    one has hops between the tiles of nodes and to their ports, too."""
+    case = hardware_case(seed, memory, tiles=seed % 5 == 0)
+    case = hop_trees.routed(case, seed)[0] if seed % 2 else hop_stages.in_graph(case, seed)
+    if seed % 3:
+        return case
+    rng = random.Random(f"hops inside {seed}")
+    inside = {node.name: NodeHops(rng.randint(0, 5), rng.randint(0, 9), rng.randint(0, 12)) for node in case.graph.nodes}
+    return replace(case, graph=case.graph.with_hops(dict(case.graph.hops), inside))
 
 
 def hardware_machine(seed: int) -> Machine:
@@ -259,8 +273,8 @@ def request_differences(network: Network, actual: Evaluation) -> list[str]:
         return []
     memory, lines = network.controller.memory, []
     for number, ((node, kind), asked) in enumerate(actual.requests.items()):
-        records = memory.requests(number)
-        due = list(zip(records["cycle"].tolist(), records["address"].tolist(), strict=True))
+        records, way = memory.requests(number), int(memory.ports["way"][number])
+        due = list(zip((records["cycle"] - way).tolist(), records["address"].tolist(), strict=True))
         if (network.controller.ports[number].node, due) != (node, asked):
             lines.append(f"`{node}` asks for {kind} {asked}, in the reference {due}")
     return lines

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 
+from fuseflow.cli.array_options import ArrayRequest
 from fuseflow.cli.common import JsonFile, console, print_pieces, require_writable, say
 from fuseflow.cli.progress import counting_bar, following
 from fuseflow.cli.request import ProgramRequest, region_number
@@ -57,7 +58,13 @@ def area(
 
 
 def cosimulate_command(
-    program: ProgramRequest, tool: str, machine: Machine, region: str | None, wave: Path | None, quiet: bool
+    program: ProgramRequest,
+    tool: str,
+    machine: Machine,
+    on_array: ArrayRequest | None,
+    region: str | None,
+    wave: Path | None,
+    quiet: bool,
 ) -> None:
     if wave is not None:
         if tool == PYTHON:
@@ -69,6 +76,8 @@ def cosimulate_command(
         compiled = replace(compiled, regions=compiled.regions[: region_number(compiled, region) + 1])
     if wave is not None and region is None and len(compiled.regions) > 1:
         raise UsageError("`--wave` is of one region", hint="name it: `--region NAME`")
+    if on_array is not None:
+        compiled, _ = on_array.linked(compiled, quiet)
     comparison = _Comparison(region, tool, wave)
     try:
         with counting_bar("regions compared", quiet) as progress:

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
+from typing import TYPE_CHECKING
 
+from fuseflow.cli.array_options import ArrayRequest
 from fuseflow.cli.common import (
     CIRCUIT_MACHINE,
     console,
+    print_lines,
     print_notices,
     refuse_inside,
     require_replaceable,
@@ -27,15 +31,29 @@ from fuseflow.machine.machine import Machine
 from fuseflow.report.tables import compiled_table, print_table
 from fuseflow.run.artifacts import CIRCUITS, DIRECTORY_FORMS
 
+if TYPE_CHECKING:
+    from fuseflow.array.placed_region import PlacedRegion
+    from fuseflow.array.settings import ArraySettings
+
 VERILOG = "verilog"
 
 
 def compile_command(
-    program: ProgramRequest, output: Path | None, emit: str | None, machine: Machine | None, dump: StageDump, quiet: bool
+    program: ProgramRequest,
+    output: Path | None,
+    emit: str | None,
+    machine: Machine | None,
+    on_array: ArrayRequest | None,
+    dump: StageDump,
+    quiet: bool,
 ) -> None:
     circuit = emit in (CIRCUITS, VERILOG)
     if machine is not None and not circuit:
         raise UsageError(f"a machine is of `--emit {CIRCUITS}` and `--emit {VERILOG}`", hint="leave `--machine` and `--set` out")
+    if on_array is not None and not circuit:
+        raise UsageError(
+            f"an array is of `--emit {CIRCUITS}` and `--emit {VERILOG}`", hint="leave `--array` out, or `fuseflow place`"
+        )
     if emit in DIRECTORY_FORMS and (output is None or str(output) == "-"):
         raise UsageError(f"`--emit {emit}` writes a directory of files", hint="say where: `-o DIR`")
     target = output or (Path("out") / program.name if emit is None else None)
@@ -45,10 +63,14 @@ def compile_command(
     on = Target(machine or load_machine(CIRCUIT_MACHINE)) if circuit else None
     with reserved_stdout(emit is not None and emit not in DIRECTORY_FORMS) as stdout:
         compiled = program.compile(on, quiet=quiet, observe=dump).compiled
+        if on_array is not None:
+            compiled, placed = on_array.linked(compiled, quiet)
     if emit == "fibertree" and target is not None:
         compiled.save_fibertrees(target)
     elif emit == VERILOG and target is not None:
         compiled.save_verilog(target)
+        if on_array is not None and not quiet:
+            _print_placed(on_array.array, placed)
     elif emit is not None:
         write_out(compiled.emit(emit), target, stdout)
         unstated = unstated_sections(compiled.schedule) if emit == "linalg" and not quiet else ()
@@ -61,6 +83,14 @@ def compile_command(
             print_table(console(), compiled_table(compiled))
             say(f"written to {target}")
             print_notices(console(), compiled.notices)
+
+
+def _print_placed(array: ArraySettings, placed: Mapping[str, PlacedRegion]) -> None:
+    """Print where the regions lie, with their clocks."""
+    from fuseflow.report.array_tables import assumed_lines, place_table  # other programs do without
+
+    print_table(console(), place_table(array, placed, {}))
+    print_lines(console(), assumed_lines(array))
 
 
 def _require_writable(target: Path | None, emit: str | None, program: ProgramRequest, dump: StageDump) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from fuseflow.cli.array_options import ArrayRequest
 from fuseflow.cli.common import console, print_lines, print_notices, print_pieces
 from fuseflow.cli.progress import firings_bar, following
 from fuseflow.cli.request import ProgramRequest, ScheduledProgram
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
 def run(
     program: ProgramRequest,
     target: Target,
+    on_array: ArrayRequest | None,
     steps: int | None,
     simulate: int | None,
     sample_text: str | None,
@@ -45,6 +47,11 @@ def run(
     _require_steps_fit(program, steps, simulate, sample_text, bisect, trace, explain)
     if bisect and no_check:
         raise UsageError("`--bisect` looks for what a check found, and `--no-check` makes none", hint="leave one of them out")
+    if on_array is not None and (program.model.training is not None or sample_text is not None):
+        other = "--sample" if sample_text is not None else "--train"
+        raise UsageError(
+            f"`--array` beside `{other}`", hint="leave one of them out: what is placed is a whole region of a forward"
+        )
     if explain and output.directory is None:
         raise UsageError("`--explain` writes what `report` shows into the directory of the run", hint="add `-o DIR`")
     if sample_text is not None:
@@ -56,6 +63,8 @@ def run(
     energies = energy.energies(target.machine)
     output.require_writable(dump_dir=dump.directory, auto_schedule=program.auto.file, trace=None if trace is None else trace.file)
     scheduled = program.compile(target, quiet=quiet, observe=dump)
+    if on_array is not None:
+        scheduled = ScheduledProgram(on_array.linked(scheduled.compiled, quiet)[0])
     compiled = scheduled.compiled
     if not quiet:
         print_notices(console(stderr=True), _in_vain(compiled))

@@ -101,7 +101,7 @@ def _area(parts: CircuitParts, kept: KeptCells, liberty: Liberty | None) -> Circ
     by_node = {node: sum(areas[part].area * count for part, count in own.items()) for node, own in parts.by_node.items()}
     graph = parts.circuit.graph
     unit, technology = ("GE", TECHNOLOGY) if liberty is None else ("area", liberty.name)
-    return CircuitArea(graph.name, len(graph.nodes), unit, technology, tuple(areas.values()), by_node)
+    return CircuitArea(graph.name, graph.node_count, unit, technology, tuple(areas.values()), by_node)
 
 
 def _part_area(part: Part, count: int, cells: Cells | None, liberty: Liberty | None) -> PartArea:

@@ -11,10 +11,10 @@ from typing import Literal, TypeAlias
 
 from fuseflow.errors import HardwareError
 from fuseflow.hardware.axi_ports import memory_ports, port_instance
-from fuseflow.hardware.circuit import Channel, Circuit, is_on_chip
+from fuseflow.hardware.circuit import FIFO, HOP, REGISTERS, Channel, Circuit, is_on_chip
 from fuseflow.hardware.emit import emit_units, module_body
 from fuseflow.hardware.live_bits import kept_bits
-from fuseflow.hardware.rtl_simulators import CHANNEL, CHANNEL_MEMORY, library_text
+from fuseflow.hardware.rtl_simulators import CHANNEL_MEMORY, library_text
 from fuseflow.hardware.top import instance_name, require_bounds
 from fuseflow.hardware.verilog import library_closure
 from fuseflow.memory.settings import TimedMemory
@@ -23,7 +23,7 @@ PartKind: TypeAlias = Literal["primitive", "fifo", "unit", "port", "memory"]
 """The kind of a part: the control of a node, a FIFO, a unit of arithmetic, a port at the memory, or a memory on the chip, as in
 workspaces and deep FIFOs."""
 
-FIFO, MEMORY = (file.removesuffix(".sv") for file in (CHANNEL, CHANNEL_MEMORY))
+MEMORY = CHANNEL_MEMORY.removesuffix(".sv")
 _INSTANCE = re.compile(r'hw\.instance "[^"]*" @(\w+)(?:<([^>]*)>)?\(')
 _PARAMETER = re.compile(r"(\w+): i32 = (\d+)")
 
@@ -90,7 +90,7 @@ class CircuitParts:
                 own[part] += count
         kept = kept_bits(circuit, {unit.node: unit.netlist for unit in units})
         for channel in circuit.channels:
-            by_node[channel.reader].update(_fifo(channel, kept[channel].bit_count()))
+            by_node[channel.reader].update(_fifos(channel, kept[channel].bit_count()))
         memory = circuit.machine.memory
         for port in memory_ports(circuit, [instance_name(unit.node.name) for unit in circuit.units]):
             assert isinstance(memory, TimedMemory), "a memory that answers at once has no ports"
@@ -115,14 +115,18 @@ def _refuse_scratchpads(circuit: Circuit) -> None:
         )
 
 
-def _fifo(channel: Channel, width: int) -> list[Part]:
-    """Return the parts of a channel for tokens of `width` bits: the FIFO and, if it is deep, a memory for its words."""
-    assert channel.depth is not None, "all FIFOs have a bound"
-    latency = f", latency {channel.latency}" if channel.latency > 1 else ""
-    parameters = ("W", width), ("D", channel.depth), ("L", channel.latency)
-    fifo = Part("fifo", f"{channel.depth} x {width}{latency}", channel.module, parameters)
-    words = Part("memory", f"{channel.depth} x {width}", MEMORY, (("W", width), ("N", channel.depth)))
-    return [fifo, words] if channel.depth > shallow_slots(channel.module) else [fifo]
+def _fifos(channel: Channel, width: int) -> Iterator[Part]:
+    """Yield the parts of a channel for tokens of `width` bits: each FIFO and, if it is deep, a memory for its words, and the registers
+    of hops without slots."""
+    for fifo in channel.fifos:
+        latency = f", latency {fifo.latency}" if fifo.latency > 1 else ""
+        name = f"hop x {width}" if fifo == HOP else f"{fifo.depth} x {width}{latency}"
+        yield Part("fifo", name, fifo.module, tuple(fifo.parameters(width).items()))
+        if fifo != HOP and fifo.depth is not None and fifo.depth > shallow_slots(fifo.module):
+            yield Part("memory", f"{fifo.depth} x {width}", MEMORY, (("W", width), ("N", fifo.depth)))
+    if channel.registers:
+        values = channel.register_parameters(width)
+        yield Part("fifo", f"{channel.registers} registers x {width}", REGISTERS, tuple(values.items()))
 
 
 @cache
