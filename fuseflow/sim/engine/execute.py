@@ -17,9 +17,8 @@ from fuseflow.samml import nodes as n
 from fuseflow.sim.engine.buffer_growth import PartOutput, serve
 from fuseflow.sim.engine.loop import FAULT, HELD, SHORT, STATUS_COUNT, STUCK, sweep, sweep_at_memory
 from fuseflow.sim.engine.network_layout import NetworkLayout, lay_out
-from fuseflow.sim.engine.node_firing import ENDED
 from fuseflow.sim.engine.node_layout import Limits
-from fuseflow.sim.engine.outcome import describe_deadlock, fault_error, full_readers, outcome, statistics
+from fuseflow.sim.engine.outcome import describe_deadlock, fault_error, full_readers, outcome, statistics, unfinished_parts
 from fuseflow.sim.engine.snapshot import Snapshot
 from fuseflow.sim.engine.stream_rings import MANY
 from fuseflow.sim.outcome.deadlock import MOST_SLOTS, Deadlock
@@ -161,7 +160,7 @@ def run(
 
 def has_ended(layout: NetworkLayout) -> bool:
     """Return whether all parts have ended."""
-    return bool((layout.nodes["waits"] == ENDED).all())
+    return not unfinished_parts(layout)
 
 
 def _turn(layout: NetworkLayout, library: Library) -> Turn:

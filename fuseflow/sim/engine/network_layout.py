@@ -15,7 +15,7 @@ from fuseflow.machine.comal import broadcast_delays, readers_of_sums, tile_lags
 from fuseflow.machine.edge_fifos import EdgeFifo, edge_fifo
 from fuseflow.machine.machine import Machine
 from fuseflow.machine.timing import NodeTiming, node_timing
-from fuseflow.memory.buffer_assignment import preloaded_readers, sequential_readers
+from fuseflow.memory.buffer_assignment import early_readers, preloaded_readers, sequential_readers
 from fuseflow.memory.memory_interface import Controller
 from fuseflow.native.kernel_library import Library
 from fuseflow.native.records import address
@@ -116,7 +116,8 @@ def lay_out(
     rules, summed = (RULES | COMAL_RULES, readers_of_sums(graph)) if machine.rules == "comal" else (RULES, frozenset[str]())
     remote = None
     if controller is not None:
-        remote = RemoteLayout(controller, controller.lay_out(graph, tensors), sequential_readers(graph), preloaded_readers(graph))
+        readers_by_need = sequential_readers(graph), preloaded_readers(graph), early_readers(graph)
+        remote = RemoteLayout(controller, controller.lay_out(graph, tensors), *readers_by_need)
         rules = remote.rules(rules)
     _make_parts(layout, tensors, machine, rules, library, record, summed)
     if remote is not None:
