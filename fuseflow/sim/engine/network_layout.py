@@ -177,13 +177,17 @@ def _number(layout: NetworkLayout) -> None:
 
 
 def _neighbours(layout: NetworkLayout) -> list[list[int]]:
-    """Return, for each part, the parts whose firings may unblock it: the parts at the other ends of its streams, and the other
-    parts of its node."""
+    """Return, for each part, the parts whose firings may unblock it: the parts at the other ends of its streams and of those before a
+    link (`past_links`), and the other parts of its node."""
     neighbours: list[set[int]] = [set() for _ in layout.parts]
+    sources = {reader.part: layout.writer_of[reader.stream] for reader in layout.edges}
     for reader in layout.edges:
         writer = layout.writer_of[reader.stream]
         neighbours[writer].add(reader.part)
         neighbours[reader.part].add(writer)
+        while isinstance(layout.owners[writer], n.Link):
+            writer = sources[writer]
+            neighbours[reader.part].add(writer)
     for _, parts in groupby(range(len(layout.parts)), key=lambda p: id(layout.owners[p]) if layout.owners[p] else -p):
         siblings = list(parts)
         for p in siblings:
