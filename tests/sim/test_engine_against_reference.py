@@ -108,12 +108,8 @@ def test_routes_that_divide_are_those_with_a_process_on_every_hop(first: int) ->
         assert not found, f"seed {seed}: " + "\n".join(found[:5])
 
 
-PAST_LINKS = (
-    DEFAULT_LIMITS,
-    Limits(runs=4, elements=8, pops=256, burst=3, writer_elements=4, blocks=1),
-    Limits(alone=20, threads=2),
-)
-"""Limits with which writers look past links, in the third up to the moment at which a thread joins."""
+PAST_LINKS = (DEFAULT_LIMITS, Limits(runs=4, elements=8, pops=256, burst=3, writer_elements=4, blocks=1))
+"""Limits with which writers look past links."""
 
 
 @pytest.mark.parametrize("first", chunks(60_000, 2, 18))

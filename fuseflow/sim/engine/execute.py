@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache, partial
 from itertools import chain, count, takewhile
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TypeAlias
 
 from fuseflow.machine.machine import Machine
 from fuseflow.memory.memory_interface import ControllerFactory
@@ -25,9 +25,6 @@ from fuseflow.sim.outcome.deadlock import MOST_SLOTS, Deadlock
 from fuseflow.sim.outcome.statistics import Outcome
 from fuseflow.sim.processors import PROCESSORS
 from fuseflow.tensors import Tensor
-
-if TYPE_CHECKING:
-    from fuseflow.sim.engine.past_links import PastLinks
 
 Turn: TypeAlias = Callable[[int], tuple[int, int]]
 """A function that makes about as many firings as it is told, and returns a status of the loop and its cycle."""
@@ -70,10 +67,13 @@ def execute(
 
         past_links = look_past_links(layout)
     try:
-        ended = _run_in_threads(layout, part_output, functions, progress, past_links)
-        if not ended and past_links is not None:
-            past_links.remove()
-            ended = run(layout, part_output, functions, progress)  # so that every part waits for what a deadlock tells
+        if past_links is None:
+            ended = _run_in_threads(layout, part_output, functions, progress)
+        else:
+            ended = run(layout, part_output, functions, progress)
+            if not ended:
+                past_links.remove()
+                ended = run(layout, part_output, functions, progress)  # so that every part waits for what a deadlock tells
         if ended:
             return outcome(layout, machine, part_output)
         return _deadlock(layout, part_output, functions, {}, progress)
@@ -82,11 +82,7 @@ def execute(
 
 
 def _run_in_threads(
-    layout: NetworkLayout,
-    part_output: PartOutput,
-    library: Library,
-    progress: Callable[[int], None] | None,
-    past_links: PastLinks | None,
+    layout: NetworkLayout, part_output: PartOutput, library: Library, progress: Callable[[int], None] | None
 ) -> bool:
     """Run to the end, and return True, or False if the graph deadlocks. If the run is long, more threads join after a while, as far as
     processors are free. They leave again if they make it slower, as they do where other programs need the processors."""
@@ -104,8 +100,6 @@ def _run_in_threads(
 
         with team_for(layout, library) as team:
             seconds = 0.0
-            if team is not None and past_links is not None:
-                past_links.remove()
             while team is not None and goes_on and not has_ended(layout) and seconds <= SLOWER * least:
                 goes_on, seconds = run_piece(team.turn, None if limits.threads else TRIAL * limits.alone)
     return goes_on and (has_ended(layout) or run(layout, part_output, library, progress))

@@ -11,7 +11,7 @@ This is the rule of a FIFO of S slots. So the writer counts the slots of all rea
 reader has a *witness* at the stream of the writer: a reader record with S and b, and the pops of the reader. The link fires as ever, for
 which its FIFO needs no bound, in the same cycles.
 
-That is for one thread, and for a run without a deadlock: else links are waited for again.
+A writer sees the pops of far readers at once, so one thread runs the graph. In a deadlock links are waited for again.
 """
 
 from __future__ import annotations
@@ -72,8 +72,6 @@ class PastLinks:
     def remove(self) -> None:
         """Let every writer wait for links again, from the pops on that it looks at next."""
         layout, waits = self.layout, self.layout.nodes["waits"]
-        if not layout.streams["beyond"].any():
-            return
         layout.streams["readers"][self.streams], layout.streams["beyond"][self.streams] = self.addresses, 0
         layout.readers["depth"][self.passed] = self.depths
         for r, depth in zip(self.passed.tolist(), self.depths.tolist(), strict=True):
