@@ -24,6 +24,9 @@ KIND_BITS = 2
 VALUE, STOP, EMPTY, DONE = range(4)
 """The kinds of tokens. A token is its kind and its payload, and the payload of a stop is its highest and its lowest level."""
 
+LOADED = "loaded"
+"""The output, and the input of other modules, that says that everything is there that is loaded into the scratchpad."""
+
 LEVEL_BITS = LEAST_INDEX_BITS // 2
 MOST_LEVELS = 1 << LEVEL_BITS
 """The greatest depth of streams in hardware."""
@@ -166,7 +169,8 @@ class Module:
     circuit. `interval` is the cycles from one firing on a value to the next, and `intervals` has the intervals of processes that
     differ. `links` join processes of the node. `ports` at a memory that takes time are named by the kind of array. `helpers` are
     processes that make requests for another process; their firings do not count. `busy` is None, or says that the node fires again after
-    `D`, and is an output of the circuit then. A level of a stop has `level_bits` bits."""
+    `D`, and is an output of the circuit then. So is `loaded`, which says that everything is there that is loaded into the scratchpad;
+    modules that `await_load` have it as an input. A level of a stop has `level_bits` bits."""
 
     head: ClassVar[type[Head]] = Head
     level_bits: ClassVar[int] = LEVEL_BITS
@@ -184,6 +188,8 @@ class Module:
         self.ports: dict[str, Port] = {}
         self.helpers: set[str] = set()
         self.busy: Expr | None = None
+        self.loaded: Expr | None = None
+        self.awaits_load = False
         self.rules: list[Rule] = []
 
     def input(self, name: str, width: int) -> Head:
@@ -237,6 +243,11 @@ class Module:
         far, an expression of `answers` bits."""
         self.ports[kind] = Port(self.output(f"{kind}_request", lines), answers, write)
         return Expr("answers", (), answers, kind)
+
+    def await_load(self) -> Expr:
+        """Return the condition that everything is there that is loaded into the scratchpad, which another module knows."""
+        self.awaits_load = True
+        return Expr("port", (), 1, LOADED)
 
     @property
     def streams(self) -> tuple[str, ...]:

@@ -26,7 +26,7 @@ IMAGE = "scratchpad.hex"
 
 @dataclass(frozen=True, slots=True)
 class BenchScratchpad:
-    """The scratchpad of a testbench: declarations, further `pins` of the circuit, statements of every cycle and of the end, and files.
+    """The scratchpad of a testbench: declarations, further `pins` of the circuit, statements in every cycle and of the end, and files.
     `results` are the words that must be there at the end."""
 
     parts: tuple[str, ...] = ()

@@ -19,7 +19,7 @@ from fuseflow.hardware.primitives.remote_lookup import REMOTE_RULES, asks
 from fuseflow.machine.edge_fifos import edge_fifo, require_slots_behind_hops
 from fuseflow.machine.machine import Machine
 from fuseflow.machine.timing import node_timing
-from fuseflow.memory.buffer_assignment import buffered_ports, preloaded_readers, sequential_readers
+from fuseflow.memory.buffer_assignment import buffered_ports, early_readers, preloaded_readers, sequential_readers
 from fuseflow.memory.layout import ArrayName, stored_arrays, used_tensors
 from fuseflow.memory.memory_interface import MOVED
 from fuseflow.memory.settings import TimedMemory
@@ -164,10 +164,10 @@ def build_circuit(graph: n.Graph, machine: Machine) -> Circuit:
     index, arithmetic = index_bits(graph, bounds), ARITHMETICS["f32" if machine.arithmetic == "f32" else "f64"]
     _refuse_wide_tiles(graph, arithmetic.width)
     _refuse_buffers(graph, machine)
-    _refuse_early_reads(graph, machine)
     refuse_wide_floats(graph, machine)
     units, channels = [], []
     depths, hops, in_order = dict(graph.depths), dict(graph.hops), sequential_readers(graph)
+    early = early_readers(graph)
     moves = transfers(graph) if isinstance(machine.memory, TimedMemory) else ()
     for node in graph.nodes:
         inputs = [types[port] for port in node.inputs]
@@ -183,6 +183,7 @@ def build_circuit(graph: n.Graph, machine: Machine) -> Circuit:
             machine.handover_depth,
             port_memory(node, graph, machine),
             node.name in in_order,
+            node.name in early,
             moves if isinstance(node, n.Root) else (),
             machine.scratchpad,
         )
@@ -249,36 +250,6 @@ def _refuse_buffers(graph: n.Graph, machine: Machine) -> None:
             f"graph `{graph.name}`: node `{name}` reads a tensor that is preloaded, and the ports of a circuit do not do that",
             hint="leave the preload out of the schedule, or simulate the graph with `fuseflow run`",
         )
-
-
-def _refuse_early_reads(graph: n.Graph, machine: Machine) -> None:
-    """Raise `HardwareError` if a node asks for words of a tensor before it is loaded into the scratchpad. The simulators have no data
-    there, and let what reads an array in order fetch ahead from cycle 0 on."""
-    if not isinstance(machine.memory, TimedMemory):
-        return
-    ahead = sequential_readers(graph) if machine.memory.prefetch else set[str]()
-    for node in graph.nodes:
-        if not isinstance(node, n.Scan | n.Locate | n.Load) or graph.declared[node.tensor].scratchpad != "moved":
-            continue
-        if not node.asks_memory(graph.declared):
-            continue
-        if node.name in ahead and _stores(node, graph):
-            raise HardwareError(
-                f"graph `{graph.name}`: node `{node.name}` reads `{node.tensor}` in order, and fetches its first words ahead before "
-                "they are loaded into the scratchpad",
-                hint="set `memory.prefetch=0`, leave the place out of the schedule, or simulate the graph with `fuseflow run`",
-            )
-        if isinstance(node, n.Locate) and node.keeps(graph.declared):
-            raise HardwareError(
-                f"graph `{graph.name}`: node `{node.name}` reads all coordinates of `{node.tensor}` before they are loaded into the "
-                "scratchpad",
-                hint="leave the place out of the schedule, or simulate the graph with `fuseflow run`",
-            )
-
-
-def _stores(node: n.Scan | n.Locate | n.Load, graph: n.Graph) -> bool:
-    """Return whether a node reads an array that is stored."""
-    return isinstance(node, n.Load) or graph.declared[node.tensor].format.levels[node.level].stored
 
 
 def _module(context: NodeContext) -> Module:

@@ -20,7 +20,7 @@ from fuseflow.errors import HardwareError
 from fuseflow.firing_rules.rules import DONE, Module, Rule
 from fuseflow.hardware.arrays import circuit_arrays
 from fuseflow.hardware.circuit import Circuit, Fifo, Unit
-from fuseflow.hardware.memory_run import NONE, MemoryRun, PortRun, Request
+from fuseflow.hardware.memory_run import NONE, MemoryRun, Request
 from fuseflow.hardware.python_code import Firing, Step, step_function
 from fuseflow.tensors import Tensor
 
@@ -119,15 +119,16 @@ class _Site:
     """A unit while it runs: its step function, channels, registers, memories and ports."""
 
     __slots__ = (
-        "arrays", "due", "fired", "given", "inputs", "memories", "moves", "number", "outputs", "ports", "registers", "requests", "step",
-        "tokens", "unit",
+        "arrays", "due", "fired", "given", "inputs", "memories", "memory", "moves", "number", "outputs", "ports", "registers", "requests",
+        "step", "tokens", "unit",
     )  # fmt: skip
 
     def __init__(
-        self, number: int, unit: Unit, step: Step, arrays: list[list[int]], ports: Mapping[str, PortRun], result: Evaluation
+        self, number: int, unit: Unit, step: Step, arrays: list[list[int]], memory: MemoryRun, result: Evaluation
     ) -> None:
         module, name = unit.module, unit.node.name
-        self.number, self.unit, self.step, self.arrays = number, unit, step, arrays
+        ports = {kind: memory.ports[name, kind] for kind in module.ports}
+        self.number, self.unit, self.step, self.arrays, self.memory = number, unit, step, arrays, memory
         self.moves = [_Moves.of(module, rule) for rule in module.rules]
         self.inputs: dict[int, _Lane] = {}
         self.outputs: list[list[_Lane]] = [[] for _ in module.outputs]
@@ -146,6 +147,8 @@ class _Site:
         heads = [lane.head(cycle) for lane in self.inputs.values()]
         rooms = [all(lane.has_room(cycle) for lane in lanes) for lanes in self.outputs]
         answers = [port.answers(cycle) for port in self.ports]
+        if self.unit.module.awaits_load:
+            answers.append(int(self.memory.is_loaded(cycle)))
         for k, port in self.requests.items():
             rooms[k] = port.has_room
         due = [cycle >= first for first in self.due]
@@ -183,8 +186,8 @@ class _Run:
         self.hops: list[_Hop] = []
         for number, unit in enumerate(circuit.units):
             own = [arrays[unit.node.name, name] for name in unit.module.arrays]
-            ports = {kind: self.memory.ports[unit.node.name, kind] for kind in unit.module.ports}
-            self.sites.append(_Site(number, unit, step_function(unit.module, steps), own, ports, self.result))
+            self.sites.append(_Site(number, unit, step_function(unit.module, steps), own, self.memory, self.result))
+        self.awaiting = [site for site in self.sites if site.unit.module.awaits_load]
         self._connect()
         self.calendar: list[tuple[int, int]] = []
         self.planned: set[tuple[int, int]] = set()
@@ -244,6 +247,8 @@ class _Run:
         while self.memory.goes_on(self.calendar[0][0] if self.calendar else None):
             for number, visible in self.memory.answers():
                 self.wake(visible, number)
+                for site in self.awaiting if self.sites[number].unit.module.loaded is not None else ():
+                    self.wake(visible, site.number)
         return bool(self.calendar)
 
     def apply(self, site: _Site, firing: Firing, cycle: int) -> None:

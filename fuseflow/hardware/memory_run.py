@@ -14,7 +14,7 @@ from fuseflow.firing_rules.expressions import count_bits
 from fuseflow.hardware.arrays import array_of
 from fuseflow.hardware.circuit import Circuit
 from fuseflow.memory.layout import AddressRange
-from fuseflow.memory.memory_interface import Controller
+from fuseflow.memory.memory_interface import LOADED, MOVED, Controller
 from fuseflow.samml.auxiliary_tensors import auxiliary_tensors
 from fuseflow.tensors import Tensor
 
@@ -78,6 +78,11 @@ class MemoryRun:
         for number in controller.storing:
             place = AddressRange(controller.places[controller.stored[0]].base, 0, 8)
             self.storing.append(PortRun(number, len(circuit.units), place, True, controller.outstanding, controller.line))
+
+    def is_loaded(self, cycle: int) -> bool:
+        """Return whether everything is there in a cycle that is loaded into the scratchpad."""
+        ports = [port for (_, kind), port in self.ports.items() if kind.startswith(MOVED[LOADED])]
+        return sum(port.answers(cycle) for port in ports) >= sum(-(-port.place.length // port.line) for port in ports[:1])
 
     @property
     def model(self) -> Controller:

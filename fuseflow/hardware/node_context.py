@@ -29,8 +29,8 @@ class NodeContext(RuleContext):
     """The context of one node. `types` are the types of its inputs, and `bounds` exclusive bounds of their coordinates.
     Coordinates and references have `index` bits. `timing` is the timing of the node on the machine, and `handover` the depth of
     its link between two processes with workspaces. `memory` is None where the arrays answer at once; its line is a word of the
-    scratchpad where the node uses that. `in_order` says that the node reads its arrays from the first element to the last. `transfers`
-    are those of a root, between the memory and `scratchpad`."""
+    scratchpad where the node uses that. `in_order` says that the node reads its arrays from the first element to the last, and `is_early`
+    that it waits until its tensor is loaded into the scratchpad. `transfers` are those of a root, between the memory and `scratchpad`."""
 
     node: n.Node
     types: tuple[n.StreamType, ...]
@@ -42,6 +42,7 @@ class NodeContext(RuleContext):
     handover: int | None = None
     memory: TimedMemory | None = None
     in_order: bool = False
+    is_early: bool = False
     transfers: tuple[n.Transfer, ...] = ()
     scratchpad: Scratchpad | None = None
 

@@ -19,7 +19,8 @@ stores, and the late tokens, which replace tokens emitted before."""
 
 Step: TypeAlias = Callable[[Any, Any, Any, Any, Any, Any, Any], list[Firing]]
 """A function from the next tokens of the inputs (None: none is visible), the room of each output, whether the interval of each
-process is over, the registers, the memories, the arrays, and the answers of each port to the firings of a cycle."""
+process is over, the registers, the memories, the arrays, and the answers of each port to the firings of a cycle. Behind the answers it is
+whether everything is loaded into the scratchpad, for a module that awaits that."""
 
 INFIX = {
     "and": "&",
@@ -104,6 +105,8 @@ class _Block:
                 return f"token{place}"
             case "register":
                 return f"registers[{place}]"
+            case "port":
+                return "answers[-1]"  # the load that the module awaits
             case "answers":
                 return f"answers[{place}] & {mask}"
             case "memory":

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from fuseflow.firing_rules.expressions import Expr, all_of, any_of, choose, const, count_bits, mux
-from fuseflow.firing_rules.rules import KIND_BITS, Memory, Module, Register, Rule
+from fuseflow.firing_rules.rules import KIND_BITS, LOADED, Memory, Module, Register, Rule
 
 ANSWERS = "answers"
 """The suffix, after the kind of the array, of the input with the number of answers that a reading port had."""
@@ -93,7 +93,7 @@ def netlist(module: Module) -> Netlist:
             values = any_of(enable for rule, enable in chosen if rule.on == on and not rule.closes)
             counted = mux(pause.is_(0), pause, pause - 1)
             states[pause.name] = mux(values, const(module.interval_of(on) - 1, pause.width), counted)
-    outputs |= {} if module.busy is None else {BUSY: module.busy}
+    outputs |= {name: expr for name, expr in ((BUSY, module.busy), (LOADED, module.loaded)) if expr is not None}
     memories = {name: (memory, _write_port(name, memory, chosen)) for name, memory in module.memories.items()}
     fires = {on: tuple(enable.name for rule, enable in chosen if rule.on == on) for on in module.processes}
     ports = [part for _, port in memories.values() for part in (port.enable, port.address, port.data)]
@@ -101,8 +101,9 @@ def netlist(module: Module) -> Netlist:
     addresses = dict(sorted(read.items()))
     arrays = tuple((f"{name}_data", module.arrays[name]) for name in addresses)
     answers = tuple((f"{kind}_{ANSWERS}", port.answers) for kind, port in module.ports.items() if not port.write)
+    loaded = ((LOADED, 1),) if module.awaits_load else ()
     return Netlist(
-        (*_stream_ports(module), *answers, *arrays),
+        (*_stream_ports(module), *answers, *loaded, *arrays),
         outputs | {f"{name}_address": address for name, address in addresses.items()},
         {name: (registers[name], state) for name, state in states.items()},
         memories,

@@ -179,9 +179,9 @@ def _text(
     )
     connected = ", ".join([".clk(clk)", ".rst(rst)", *(f".{pin}({pin})" for pin in (*(port.port for port in ports), *pins))])
     dump = f'$dumpfile("{wave}"); $dumpvars(0, dut);' if wave else ""
-    arrays, prints = "\n  ".join([*memory.parts, *roms]), "\n      ".join([*watches, *memory.prints, *scratchpad.steps])
+    arrays, prints = "\n  ".join([*memory.parts, *roms]), "\n      ".join([*watches, *memory.prints])
     ends = "\n        ".join(["$fclose(file);", *scratchpad.ends])
-    begin, steps = "\n    ".join(memory.begin), "\n      ".join(memory.steps)
+    begin, steps = "\n    ".join(memory.begin), "\n      ".join([*memory.steps, *scratchpad.steps])
     return f"""module {TESTBENCH};
   reg clk = 0, rst = 1;
   integer cycle = 0, last = 0, resets = 0, file;

@@ -8,7 +8,7 @@ from typing import TypeAlias
 
 from fuseflow.errors import HardwareError
 from fuseflow.firing_rules.expressions import Expr
-from fuseflow.firing_rules.rules import KIND_BITS
+from fuseflow.firing_rules.rules import KIND_BITS, LOADED
 from fuseflow.hardware.axi_ports import PORT_MODULE, MemoryTopPort, memory_ports, port_instance
 from fuseflow.hardware.circuit import FIFO, HOP, REGISTERS, TILE_FIFO, Channel, Circuit, Fifo, channel_modules
 from fuseflow.hardware.emit import OPERANDS, EmittedUnit, called_units, emit_units, output_line, plain_name, top_name
@@ -185,6 +185,7 @@ class _Wires:
             self.by_writer.setdefault((channel.writer, channel.output), []).append(channel)
         self.ports = memory_ports(circuit, [instance_name(unit.node) for unit in units])
         self.requests = {(port.node, f"{port.kind}_request"): port for port in self.ports}
+        self.loaded = next((f"%{instance_name(unit.node)}_{LOADED}" for unit in units if LOADED in unit.netlist.outputs), "%yes")
         for unit in units:
             self.unit(unit)
         if isinstance(circuit.machine.memory, TimedMemory):
@@ -221,6 +222,8 @@ class _Wires:
                 yield port, f"%{self.requests[node, name].name}_request_room"
             elif end == "ready":
                 yield port, self._room(node, name)
+            elif port == LOADED:
+                yield port, self.loaded
             elif end == ANSWERS:
                 yield port, f"%{me}_{port}"
             elif (node, name) in self.by_reader:

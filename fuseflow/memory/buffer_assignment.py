@@ -76,6 +76,16 @@ def sequential_readers(graph: n.Graph) -> set[str]:
     return names
 
 
+def early_readers(graph: n.Graph) -> set[str]:
+    """Return the names of the nodes that ask for words of a tensor before any token needs them, where that tensor is loaded into the
+    scratchpad: those that read in order, and locates that keep their level. They ask from the cycle on in which the last line that is
+    loaded is there, as the root of the graph fires. A load never waits for its readers, so none of them waits for ever."""
+    in_order, declared = sequential_readers(graph), graph.declared
+    readers = [node for node in graph.nodes if isinstance(node, n.Scan | n.Locate | n.Load)]
+    loaded = [node for node in readers if declared[node.tensor].scratchpad == "moved" and node.asks_memory(declared)]
+    return {node.name for node in loaded if node.name in in_order or (isinstance(node, n.Locate) and node.keeps(declared))}
+
+
 def _asked_ports(graph: n.Graph) -> Iterator[tuple[str, ArrayName, int]]:
     """Yield every port whose requests depend on tokens: its node, its array, and the most bytes that the array can have."""
     in_order, declared = sequential_readers(graph), graph.declared

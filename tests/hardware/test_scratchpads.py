@@ -269,10 +269,13 @@ def test_faults_of_a_scratchpad_are_seen(fault: str, monkeypatch: pytest.MonkeyP
     assert seen
 
 
-def test_what_is_read_before_it_is_loaded_is_refused() -> None:
-    with pytest.raises(HardwareError, match="`X_val` reads `X` in order, and fetches its first words ahead") as error:
-        sum_on("python", prefetch=8)
-    assert "memory.prefetch=0" in error.value.hint
+def test_words_are_fetched_ahead_once_they_are_loaded() -> None:
+    """The first eight words, one in a cycle, from the cycle in which the root fires."""
+    require("pycde", "iverilog", "vvp")
+    run = sum_on("icarus", prefetch=8)
+    assert run.difference is None
+    assert run.evaluation.fired["root"][0] == 21
+    assert [cycle for cycle, _ in run.evaluation.requests["X_val", "val"]][:8] == list(range(21, 29))
 
 
 def test_a_scratchpad_that_is_too_wide() -> None:

@@ -19,6 +19,7 @@ from fuseflow.memory.memory import Memory
 from fuseflow.memory.models import Dram
 from fuseflow.memory.scratchpad import MemoryWithScratchpad
 from fuseflow.memory.scratchpad_settings import Scratchpad
+from fuseflow.memory.settings import FixedMemory
 from fuseflow.samml.text import parse
 from fuseflow.samml.verify import verify
 from fuseflow.sim import Simulation, load_machine, simulate
@@ -178,6 +179,63 @@ def test_a_run_takes_no_less_than_its_load_its_words_and_its_store() -> None:
     assert moved.cycles > kept.cycles + 2 * 36  # both wait for an idle memory once
     one = run_sum(400, " scratchpad kept", "", banks=1, bytes_a_cycle=4)
     assert one.bound >= 400 * 16 and one.cycles >= one.bound
+
+
+SLOW_BANKS = Scratchpad(bytes=1 << 12, banks=4, latency=10, bytes_a_cycle=16)
+
+
+def firsts(text: str, values: dict[str, np.ndarray], prefetch: int) -> dict[str, int]:
+    """The cycle in which each node first fires, in both simulators: all latencies are 1, the memory answers after 20 cycles and a bank of
+    the scratchpad after 10."""
+    graph = parse(text)
+    memory = FixedMemory(latency=20, prefetch=prefetch)
+    machine = load_machine("ideal").model_copy(update={"memory": memory, "scratchpad": SLOW_BANKS})
+    tensors = {name: pack(array, graph.declared[name].format) for name, array in values.items()}
+    first, second = (simulate(graph, tensors, machine, engine=engine).nodes for engine in ("reference", "fast"))
+    assert first == second
+    return {node.name: node.first for node in first}
+
+
+@pytest.mark.parametrize(("place", "prefetch", "root", "load"), [("kept", 8, 0, 10), ("moved", 8, 20, 30), ("moved", 0, 20, 33)])
+def test_nothing_is_fetched_ahead_before_it_is_loaded(place: str, prefetch: int, root: int, load: int) -> None:
+    """Two lines are loaded in cycle 0, and are there in cycle 20. Then the root fires, and eight words are fetched ahead, the first of
+    which is there in cycle 30. What was in the scratchpad before is fetched from cycle 0 on. Where nothing is fetched ahead, the first
+    reference reaches the load in cycle 23."""
+    made = firsts(SUM.format(rows=2, place=f" scratchpad {place}", result=""), {"X": np.ones((2, 16), np.float32)}, prefetch)
+    assert (made["root"], made["X_val"]) == (root, load)
+
+
+@pytest.mark.parametrize(("place", "first"), [("kept", 11), ("moved", 31)])
+def test_a_level_is_kept_once_it_is_loaded(place: str, first: int) -> None:
+    """The locate names the first coordinate of its level in cycle 0, or in cycle 20, when the lines of `A` are loaded. It is asked for in
+    the next cycle, and is kept 10 cycles later."""
+    text = f"""graph sum
+tensor A[4, 2]  (compressed, compressed) scratchpad {place}
+tensor M[3, 4]  csr
+tensor Y[3]  dense
+output Y
+
+root = root()
+M_i = scan(root) M.0
+M_j = scan(M_i.ref) M.1
+A_j = locate(M_j.crd) A.0
+A_k = scan(A_j) A.1
+A_val = load(A_k.ref) A
+inner = reduce(A_val) sum
+outer = reduce(inner) sum
+write_Y_i = write(M_i.crd) Y.0
+write_Y_val = write(outer) Y.vals
+"""
+    assert firsts(text, {"A": np.ones((4, 2)), "M": np.eye(3, 4)}, 0)["A_j"] == first
+
+
+@pytest.mark.parametrize("place", ["", " scratchpad kept", " scratchpad moved"])
+def test_lines_that_nothing_needs_are_not_fetched(place: str) -> None:
+    """Of the 64 stored elements of a padded tensor one is read. The fetch goes one line or word ahead of it and stays there, and the run
+    ends."""
+    text = SUM.replace("tensor X[{rows}, 16]  dense", "tensor X[{rows}, 1]  (nm(8:8), nm(8:8))")
+    made = firsts(text.format(rows=1, place=place, result=""), {"X": np.ones((1, 1), np.float32)}, 1)
+    assert made["X_val"] > 0
 
 
 def test_a_tensor_that_is_too_large_is_refused_with_both_sizes() -> None:

@@ -14,7 +14,9 @@ from random_graphs.case import Case
 from fuseflow.errors import SimulationError
 from fuseflow.samml.nodes import Edge, Graph
 from fuseflow.samml.verify import verify
+from fuseflow.sim.engine.execute import DEFAULT_LIMITS
 from fuseflow.sim.engine.execute import execute as fast
+from fuseflow.sim.engine.node_layout import Limits
 from fuseflow.sim.outcome.deadlock import AwaitedSlot, Deadlock
 from fuseflow.sim.reference.execute import execute as reference
 
@@ -103,6 +105,18 @@ def test_routes_that_divide_are_those_with_a_process_on_every_hop(first: int) ->
             *differences_from_processes(case, trees, expected),
             *differences(case, expected, on_engine(case, LIMITS[seed % len(LIMITS)])),
         ]
+        assert not found, f"seed {seed}: " + "\n".join(found[:5])
+
+
+PAST_LINKS = (DEFAULT_LIMITS, Limits(runs=4, elements=8, pops=256, burst=3, writer_elements=4, blocks=1))
+"""Limits with which writers look past links."""
+
+
+@pytest.mark.parametrize("first", chunks(60_000, 2, 18))
+def test_writers_that_look_past_links_fire_in_the_same_cycles(first: int) -> None:
+    for seed in range(first, first + CHUNK):
+        case, _ = routed(drawn(seed, None), seed)
+        found = list(differences(case, on_reference(case), on_engine(case, PAST_LINKS[seed % len(PAST_LINKS)])))
         assert not found, f"seed {seed}: " + "\n".join(found[:5])
 
 

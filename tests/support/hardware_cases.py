@@ -85,11 +85,11 @@ def hardware_case(seed: int, memory: MemoryKind = "ideal", tiles: bool = False) 
 
 
 def placed_case(seed: int, memory: MemoryKind = "fixed") -> Case:
-    """The case of a seed with some tensors in a scratchpad. Nothing is fetched ahead, since a circuit must not read before it loads."""
+    """The case of a seed with some tensors in a scratchpad."""
     case = hardware_case(seed, memory, tiles=seed % 5 == 0)
     settings = case.machine.memory
     assert isinstance(settings, TimedMemory)
-    settings = settings.model_copy(update={"prefetch": 0, "outstanding": min(settings.outstanding, 32)})
+    settings = settings.model_copy(update={"outstanding": min(settings.outstanding, 32)})
     return scratchpads.in_graph(replace(case, machine=case.machine.model_copy(update={"memory": settings})), seed)
 
 

@@ -151,9 +151,13 @@ class DemandPort(ReadPort):
         return (self.answers - needed).bits(needed.width - 1, 1).is_(0)
 
 
+@dataclass(eq=False)
 class PrefetchPort(ReadPort):
     """A port that reads a whole array in order, ahead of its use. A separate process requests line n in the cycle after line n -
-    `prefetch` was first needed. `touched` counts the lines that were needed, and `fetched` the lines that were requested."""
+    `prefetch` was first needed, and none before `loaded` holds. `touched` counts the lines that were needed, and `fetched` the lines that
+    were requested."""
+
+    loaded: Expr
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -164,7 +168,7 @@ class PrefetchPort(ReadPort):
         count, on = m.array(f"{kind}{LINES}", const(0, 1), width), f"fetch_{kind}"
         m.helper(on)
         due = (fetched < count) & (fetched < self.touched + ahead)
-        m.rule(f"fetches {kind}", due, gives=self.sent(fetched), sets={f"{kind}_fetched": fetched + 1}, on=on)
+        m.rule(f"fetches {kind}", due & self.loaded, gives=self.sent(fetched), sets={f"{kind}_fetched": fetched + 1}, on=on)
 
     def ask(
         self, label: str, when: Expr, bits: Bits, takes: Sequence[Head], gives: Gives, sets: Mapping[str, Expr | int], on: str
@@ -182,8 +186,14 @@ def read_port(context: NodeContext, m: Module, kind: str, extent: Extent) -> Rea
     """Return a port that reads an array of a node: ahead of use if the node reads in order and the memory prefetches, else on
     demand."""
     assert context.memory is not None
-    fetches = context.in_order and context.memory.prefetch > 0
-    return (PrefetchPort if fetches else DemandPort)(m, kind, context.memory, extent)
+    if context.in_order and context.memory.prefetch:
+        return PrefetchPort(m, kind, context.memory, extent, loaded(context, m))
+    return DemandPort(m, kind, context.memory, extent)
+
+
+def loaded(context: NodeContext, m: Module) -> Expr:
+    """Return the condition under which a node may ask for words before any token needs them."""
+    return m.await_load() if context.is_early else YES
 
 
 @dataclass(frozen=True, slots=True)

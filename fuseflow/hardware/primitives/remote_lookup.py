@@ -15,7 +15,7 @@ from fuseflow.firing_rules.expressions import YES, Expr, any_of, concat, const
 from fuseflow.firing_rules.rules import EMPTY, Head, Module
 from fuseflow.hardware.node_context import NodeContext
 from fuseflow.hardware.primitives.locate_load import PLACE_BITS, KeptLevel, bitmap_reference, bitmap_word, located
-from fuseflow.hardware.primitives.memory_ports import Extent, elements_in_flight, read_port
+from fuseflow.hardware.primitives.memory_ports import Extent, elements_in_flight, loaded, read_port
 from fuseflow.hardware.primitives.remote_read import RequestLink, asker, load, request_link, scanned_extent, walked_scan
 from fuseflow.hardware.primitives.remote_root import root
 from fuseflow.hardware.primitives.remote_write import write_lane_values, write_level, write_values
@@ -93,7 +93,7 @@ def _kept_locate(node: n.Locate, context: NodeContext, m: Module, entries: Store
     kept, at = KeptLevel(context, m, context.size(node)), m.register("asked", index)
     asking = at < m.array("count", const(0, 1), index)
     asked = {"elements_out": m.value("elements_out", at), "targets_out": m.mark("targets_out", EMPTY)}
-    m.rule("asks", asking, gives=asked, sets={"asked": at + 1}, on=POINT)
+    m.rule("asks", asking & loaded(context, m), gives=asked, sets={"asked": at + 1}, on=POINT)
     _control(m, [crd], ~asking)
     passed = {"elements_out": m.mark("elements_out", EMPTY), "targets_out": m.passed("targets_out", crd)}
     m.rule("points", ~asking & ~crd.control, [crd], gives=passed, on=POINT)

@@ -24,7 +24,7 @@ def root(node: n.Root, context: NodeContext, m: Module) -> None:
     for transfer in context.transfers:
         lines, answers = _moves(context, m, transfer)
         if transfer == "moved":
-            loaded = reduce(lambda total, count: total + count, answers).is_(lines)
+            m.loaded = loaded = reduce(lambda total, count: total + count, answers).is_(lines)
     give_root(context, m, loaded)
 
 

@@ -91,7 +91,7 @@ def _grow_history(layout: NetworkLayout, r: int) -> None:
     """Make the pop history of reader `r` eight times as large."""
     reader, old = layout.readers[r], layout.histories[r]
     new = POPS.array(8 * len(old))
-    _move(old, new, min(int(reader["peak_cursor"]), int(reader["slot_cursor"])), int(reader["noted"]))
+    _move(old, new, max(int(reader["noted"]) - len(old), 0), int(reader["noted"]))
     layout.histories[r] = new
     reader["history"], reader["history_mask"], reader["stalled"] = address(new), len(new) - 1, 0
 

@@ -17,9 +17,8 @@ from fuseflow.samml import nodes as n
 from fuseflow.sim.engine.buffer_growth import PartOutput, serve
 from fuseflow.sim.engine.loop import FAULT, HELD, SHORT, STATUS_COUNT, STUCK, sweep, sweep_at_memory
 from fuseflow.sim.engine.network_layout import NetworkLayout, lay_out
-from fuseflow.sim.engine.node_firing import ENDED
 from fuseflow.sim.engine.node_layout import Limits
-from fuseflow.sim.engine.outcome import describe_deadlock, fault_error, full_readers, outcome, statistics
+from fuseflow.sim.engine.outcome import describe_deadlock, fault_error, full_readers, outcome, statistics, unfinished_parts
 from fuseflow.sim.engine.snapshot import Snapshot
 from fuseflow.sim.engine.stream_rings import MANY
 from fuseflow.sim.outcome.deadlock import MOST_SLOTS, Deadlock
@@ -62,9 +61,20 @@ def execute(
     processors, with the same result. Return the outcome or the deadlock. Raise `SimulationError` if streams do not fit together."""
     functions, controller = library(), (attach or machine.controller)()
     layout, part_output = lay_out(graph, tensors, machine, functions, limits, record, controller), PartOutput()
-    own = PROCESSORS.take(1)
+    own, past_links = PROCESSORS.take(1), None
+    if any(isinstance(node, n.Link) for node in graph.nodes):
+        from fuseflow.sim.engine.past_links import look_past_links  # most graphs have none
+
+        past_links = look_past_links(layout)
     try:
-        if _run_in_threads(layout, part_output, functions, progress):
+        if past_links is None:
+            ended = _run_in_threads(layout, part_output, functions, progress)
+        else:
+            ended = run(layout, part_output, functions, progress)
+            if not ended:
+                past_links.remove()
+                ended = run(layout, part_output, functions, progress)  # so that every part waits for what a deadlock tells
+        if ended:
             return outcome(layout, machine, part_output)
         return _deadlock(layout, part_output, functions, {}, progress)
     finally:
@@ -161,7 +171,7 @@ def run(
 
 def has_ended(layout: NetworkLayout) -> bool:
     """Return whether all parts have ended."""
-    return bool((layout.nodes["waits"] == ENDED).all())
+    return not unfinished_parts(layout)
 
 
 def _turn(layout: NetworkLayout, library: Library) -> Turn:

@@ -19,6 +19,7 @@ REQUESTER = Record(
     "bits "  # a line is 2**bits bits
     "outstanding "  # requests without an answer, at most
     "banks bank "  # of an array that is preloaded: its ports, one behind the other from `port` on; which of them this one is
+    "loads "  # of an array that is read ahead of tokens: the requester of the lines that are loaded into the scratchpad before; 0: none
     "lines ahead touched needed "  # of an array that is fetched ahead: the cycle in which each of its first lines was needed
     "line next request "  # last asked for; next to be sent of the begun lines, or -1; that answers the last read
     "free wanted "  # the cycle that allows the next request; the first request whose answer is still needed
@@ -45,6 +46,16 @@ def answer_cycle(node: Any, r: Any, request: int) -> int:
             return visible_at
     _await(node, r.port, request)
     return WAIT
+
+
+@inline
+def loaded_cycle(node: Any, loads: int) -> int:
+    """Return the cycle in which the last line is there that the requester at an address loads into the scratchpad, or WAIT if that is
+    not known yet. Address 0: nothing is loaded."""
+    if loads == 0:
+        return 0
+    r = requester_at(loads)
+    return answer_cycle(node, r, r.lines - 1)
 
 
 @outline

@@ -15,7 +15,7 @@ from fuseflow.machine.comal import broadcast_delays, readers_of_sums, tile_lags
 from fuseflow.machine.edge_fifos import EdgeFifo, edge_fifo
 from fuseflow.machine.machine import Machine
 from fuseflow.machine.timing import NodeTiming, node_timing
-from fuseflow.memory.buffer_assignment import preloaded_readers, sequential_readers
+from fuseflow.memory.buffer_assignment import early_readers, preloaded_readers, sequential_readers
 from fuseflow.memory.memory_interface import Controller
 from fuseflow.native.kernel_library import Library
 from fuseflow.native.records import address
@@ -116,7 +116,8 @@ def lay_out(
     rules, summed = (RULES | COMAL_RULES, readers_of_sums(graph)) if machine.rules == "comal" else (RULES, frozenset[str]())
     remote = None
     if controller is not None:
-        remote = RemoteLayout(controller, controller.lay_out(graph, tensors), sequential_readers(graph), preloaded_readers(graph))
+        readers_by_need = sequential_readers(graph), preloaded_readers(graph), early_readers(graph)
+        remote = RemoteLayout(controller, controller.lay_out(graph, tensors), *readers_by_need)
         rules = remote.rules(rules)
     _make_parts(layout, tensors, machine, rules, library, record, summed)
     if remote is not None:
@@ -176,13 +177,17 @@ def _number(layout: NetworkLayout) -> None:
 
 
 def _neighbours(layout: NetworkLayout) -> list[list[int]]:
-    """Return, for each part, the parts whose firings may unblock it: the parts at the other ends of its streams, and the other
-    parts of its node."""
+    """Return, for each part, the parts whose firings may unblock it: the parts at the other ends of its streams and of those before a
+    link (`past_links`), and the other parts of its node."""
     neighbours: list[set[int]] = [set() for _ in layout.parts]
+    sources = {reader.part: layout.writer_of[reader.stream] for reader in layout.edges}
     for reader in layout.edges:
         writer = layout.writer_of[reader.stream]
         neighbours[writer].add(reader.part)
         neighbours[reader.part].add(writer)
+        while isinstance(layout.owners[writer], n.Link):
+            writer = sources[writer]
+            neighbours[reader.part].add(writer)
     for _, parts in groupby(range(len(layout.parts)), key=lambda p: id(layout.owners[p]) if layout.owners[p] else -p):
         siblings = list(parts)
         for p in siblings:

@@ -172,7 +172,7 @@ def describe_deadlock(
     waits = layout.nodes["waits"].tolist()
     full = full_readers(layout)
     first_readers = ((layout.nodes["inputs"] - address(layout.readers)) // READER_SIZE).tolist()
-    stuck_parts = [p for p, wait in enumerate(waits) if wait != ENDED and layout.owners[p] is not None]
+    stuck_parts = [p for p in unfinished_parts(layout) if layout.owners[p] is not None]
     position = {p: k for k, p in enumerate(stuck_parts)}
     processes = []
     for p in stuck_parts:
@@ -181,6 +181,20 @@ def describe_deadlock(
         awaited, blocking_part = _awaited(layout, p, waits[p], first_readers[p], full)
         processes.append(deadlock.WaitingProcess(owner.name, awaited, position.get(blocking_part)))
     return deadlock.Deadlock(tuple(processes), nodes, smallest_depth, run_deepened)
+
+
+def unfinished_parts(layout: NetworkLayout) -> list[int]:
+    """Return the parts that have not ended. A part that fetches ahead has ended if nothing will need its further lines: those of elements
+    that no token names at the end of an array, such as the padding of a level n:m."""
+    waits, firings = layout.nodes["waits"], layout.nodes["firings"]
+
+    def is_dropped(p: int) -> bool:
+        if waits[p] != TOUCH or waits[p - 1] != ENDED:
+            return False
+        requester = layout.parts[p].state[0]
+        return bool(firings[p] - requester["ahead"] >= requester["needed"])
+
+    return [p for p in np.flatnonzero(waits != ENDED).tolist() if not is_dropped(p)]
 
 
 def _awaited(

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from fuseflow.memory.buffer_assignment import preloaded_readers
+from fuseflow.memory.buffer_assignment import early_readers, preloaded_readers
 from fuseflow.samml import nodes as n
 from fuseflow.sim.engine.network_layout import NetworkLayout
 from fuseflow.sim.engine.node_layout import Array
@@ -47,18 +47,18 @@ def thread_of_parts(layout: NetworkLayout, threads: int) -> Array:
 
 def _units(layout: NetworkLayout) -> Array:
     """Return the unit of each part: parts of a node stay together, and so do nodes that read one preloaded tensor, since all wait
-    at the ports of the first."""
+    at the ports of the first, and the root with the nodes that wait for what it loads into the scratchpad."""
     numbers: dict[str, int] = {}
-    preloaded = preloaded_readers(layout.graph)
-    names = (
-        f"part {p}"
-        if owner is None
-        else f"tensor {owner.tensor}"
-        if isinstance(owner, n.Load) and owner.name in preloaded
-        else owner.name
-        for p, owner in enumerate(layout.owners)
-    )
-    return np.array([numbers.setdefault(name, len(numbers)) for name in names])
+    preloaded, early = preloaded_readers(layout.graph), early_readers(layout.graph)
+
+    def name(part: int, owner: n.Node | None) -> str:
+        if owner is None:
+            return f"part {part}"
+        if isinstance(owner, n.Load) and owner.name in preloaded:
+            return f"tensor {owner.tensor}"
+        return "loads" if isinstance(owner, n.Root) or owner.name in early else f"node {owner.name}"
+
+    return np.array([numbers.setdefault(name(p, owner), len(numbers)) for p, owner in enumerate(layout.owners)])
 
 
 def _work(layout: NetworkLayout) -> Array:

@@ -38,11 +38,18 @@ class RemoteLayout:
     its port."""
 
     def __init__(
-        self, controller: Controller, spans: Mapping[Name, AddressRange], sequential: set[str], preloaded: Container[str]
+        self,
+        controller: Controller,
+        spans: Mapping[Name, AddressRange],
+        sequential: set[str],
+        preloaded: Container[str],
+        early: Container[str],
     ) -> None:
         """Store the controller and the address range of every array. `sequential` names the nodes that read their arrays from the
-        first element to the last, and `preloaded` the nodes that read a preloaded tensor in any other way."""
+        first element to the last, `preloaded` the nodes that read a preloaded tensor in any other way, and `early` the nodes that wait
+        for what is loaded into the scratchpad."""
         self.controller, self.spans, self.sequential, self.preloaded = controller, spans, sequential, preloaded
+        self.early, self.loads = early, 0  # the address of the requester of what is loaded
         self.preloads: dict[str, int] = {}  # the first port of each tensor that is preloaded
         self.requesters: list[tuple[Array, int]] = []
 
@@ -68,9 +75,9 @@ class RemoteLayout:
         moving = [part for _, parts, _ in transfers.values() for part in parts]
         if LOADED not in transfers:
             return [*moving, *local(node, layout)]
-        reader = transfers[LOADED][0]
-        state = layout.state(LOADED_ROOT, loads=address(reader))
-        waiting = Part(run_root_loaded, state, (), layout.node.ports, computes=False, requesters={"answers": address(reader)})
+        self.loads = address(transfers[LOADED][0])
+        state = layout.state(LOADED_ROOT, loads=self.loads)
+        waiting = Part(run_root_loaded, state, (), layout.node.ports, computes=False, requesters={"answers": self.loads})
         return [*moving, waiting]
 
     def open(self) -> None:
@@ -167,8 +174,9 @@ class RemoteLayout:
             if kept is None
             else kept_fields(node, layout)
         )
-        kernel = run_point if kept is None else run_point_kept
-        pointer = Part(kernel, layout.state(STORED, **fields), node.inputs, (elements, targets), helper=True)
+        kernel, loads = (run_point, 0) if kept is None else (run_point_kept, self._awaited_loads(node))
+        state = layout.state(STORED, **fields, loads=loads)
+        pointer = Part(kernel, state, node.inputs, (elements, targets), helper=True, requesters={"answers": loads})
         asking, _, requests = self._pieces(pieces, names, (elements,))
         gates = _gates(layout, pieces, targets, requests, layout.node.ports[0], counts_firings=True)
         if kept is not None:
@@ -231,7 +239,12 @@ class RemoteLayout:
             requester["lines"] = -(-self.spans[name].length // self.controller.line_of(name))
             requester["ahead"] = self.controller.prefetch
             requester["touched"] = layout.buffer(np.int64, int(requester["lines"][0]))
+            requester["loads"] = self._awaited_loads(node)
         return requester
+
+    def _awaited_loads(self, node: n.Scan | n.Locate | n.Load) -> int:
+        """Return the address of the requester of the loads that a node waits for before it asks ahead of its tokens; 0: none."""
+        return self.loads if node.name in self.early else 0
 
     def _preload(self, node: n.Load, layout: NodeLayout, name: Name, count: int) -> tuple[Array, list[Part]]:
         """Return the requester of a node that needs preloaded values, and the parts that preload them (none but for the first
@@ -324,5 +337,5 @@ def _gates(
 def _fetcher(port: Array) -> list[Part]:
     """Return a list with the part that fetches ahead through a requester, or an empty list if the requester does not fetch
     ahead."""
-    requesters = {"sends": address(port), "fetches": address(port)}
+    requesters = {"sends": address(port), "fetches": address(port), "answers": int(port["loads"][0])}
     return [Part(run_fetch, port, (), (), helper=True, asks=True, requesters=requesters)] if port["ahead"][0] else []

@@ -32,6 +32,7 @@ STREAM = Record(
     "ring mask tail pushed latency lag given "  # runs; `lag`: how much later values come than stops, `given`: when the last one did (comal)
     "scratch capacity bytes limited "  # computed elements; `limited`: whether they wrap
     "readers count bounded blocked free "  # addresses of the readers, whether any has a depth; the result of `room`
+    "beyond "  # readers behind links: behind `readers` are their witnesses (`past_links`), and then the addresses of these readers
     "known_tail known_pushed "  # up to where there certainly is room for runs and elements
     "known_slots "  # up to where there certainly are slots in bounded FIFOs
     "writer "  # number of the part
@@ -249,7 +250,21 @@ def is_full(stream: Any) -> bool:
     if stream.blocked == FULL_RING:
         return False
     reader = reader_at(get_int(stream.readers, stream.blocked))
+    if stream.blocked >= stream.count:
+        reader = _witness(stream, stream.blocked - stream.count)
     return bool(stream.pushed - reader.depth >= reader.popped)
+
+
+@inline
+def _witness(stream: Any, q: int) -> Any:
+    """Return witness q of a stream, which has taken what the reader behind links has taken. Of the pops of that reader no more are
+    looked at than the witness has slots, and each run of pops has one at least."""
+    witness = reader_at(get_int(stream.readers, stream.count + q))
+    reader = reader_at(get_int(stream.readers, stream.count + stream.beyond + q))
+    witness.popped, witness.noted = reader.popped, reader.noted
+    witness.history, witness.history_mask = reader.history, reader.history_mask
+    witness.slot_cursor = max(witness.slot_cursor, reader.noted - witness.depth)
+    return witness
 
 
 @outline
@@ -276,6 +291,13 @@ def _look_for_slots(stream: Any, now: int) -> None:
             k, stream.free = min(k, slots), max(stream.free, cycle)
             if k == 0:
                 stream.blocked = q
+    for q in range(stream.beyond):
+        if k > 0:
+            witness = _witness(stream, q)
+            slots, cycle = slots_from(witness, stream.pushed - witness.depth, now)
+            k, stream.free = min(k, slots), max(stream.free, cycle)
+            if k == 0:
+                stream.blocked = stream.count + q
     stream.known_slots = stream.pushed + k
 
 

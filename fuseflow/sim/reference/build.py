@@ -9,7 +9,7 @@ from fuseflow.machine.comal import broadcast_delays, readers_of_sums, tile_lags
 from fuseflow.machine.edge_fifos import EdgeFifo, edge_fifo
 from fuseflow.machine.machine import Machine
 from fuseflow.machine.timing import node_timing
-from fuseflow.memory.buffer_assignment import preloaded_readers, sequential_readers
+from fuseflow.memory.buffer_assignment import early_readers, preloaded_readers, sequential_readers
 from fuseflow.memory.memory_interface import Controller
 from fuseflow.samml import nodes as n
 from fuseflow.sim.outcome.writer_streams import WriterStream
@@ -71,7 +71,8 @@ def build_network(
         delayed, lagging, summed = broadcast_delays(graph), tile_lags(graph), readers_of_sums(graph)
     if controller is not None:
         places = controller.lay_out(graph, tensors)
-        rules = rules | RemoteProcesses(controller, places, sequential_readers(graph), preloaded_readers(graph)).rules(rules)
+        readers_by_need = sequential_readers(graph), preloaded_readers(graph), early_readers(graph)
+        rules = rules | RemoteProcesses(controller, places, *readers_by_need).rules(rules)
     fifos = network.fifos
     for node in graph.nodes:
         timing = node_timing(node, graph, machine, [types[p].tile for p in node.inputs if types[p].kind == "val"])

@@ -14,6 +14,7 @@ from fuseflow.sim.outcome.statistics import EdgeStatistics, NodeStatistics, Outc
 from fuseflow.sim.outcome.writer_streams import with_lanes_gathered
 from fuseflow.sim.reference.build import Network, build_network
 from fuseflow.sim.reference.deadlock import describe_deadlock
+from fuseflow.sim.reference.memory_ports import is_dropped
 from fuseflow.sim.reference.timed_process import Backlog, Process, Slots
 from fuseflow.tensors import Tensor
 
@@ -43,6 +44,7 @@ def run_network(
         if any(process.waits is None for process in live):
             live = [process for process in live if process.waits is not None]
         if not progressed and not _lift(live) and not (network.controller is not None and network.controller.advance()):
+            live = [process for process in live if not is_dropped(process)]
             if not any(process.waits is slots for process in live for slots in growing):
                 return live
             for slots in growing:

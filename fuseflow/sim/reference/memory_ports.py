@@ -3,9 +3,9 @@
 A node that reads is two processes. The asker reads the inputs and requests at most one line a cycle. Consecutive elements in one
 line are one request, and request n waits for the answer to request n - K. The asker emits the numbers of requests to the
 responder on a link that holds the elements of K lines. The responder waits for the answer and emits the node's output. Where a
-whole array is read in order, a separate process fetches its lines ahead: line n is requested when line n - D is first needed. A
-preloaded array has separate ports, which read the whole array from the start on, and its readers wait for their lines. A node
-that writes continues once a line is sent.
+whole array is read in order, a separate process fetches its lines ahead: line n is requested when line n - D is first needed, and
+none before the array is loaded into the scratchpad. A preloaded array has separate ports, which read the whole array from the start
+on, and its readers wait for their lines. A node that writes continues once a line is sent.
 """
 
 from __future__ import annotations
@@ -90,11 +90,23 @@ def await_answer(port: ReadPort, request: int | None) -> Generator[Wait, None, i
     return answer.cycle
 
 
+def await_loaded(loads: PreloadPort | None) -> Generator[Wait, None, int]:
+    """Wait for all lines that are loaded into the scratchpad. Returns the cycle in which the last one is there, or 0 if there is
+    none."""
+    return 0 if loads is None else (yield from await_answer(loads, loads.banks[0].lines - 1))
+
+
 def fetching_process(node: Node) -> Process:
     """Return a process that requests lines without an input."""
     process = Process(node, (), (), 1)
     process.helper = True
     return process
+
+
+def is_dropped(process: Process) -> bool:
+    """Return whether a process of a network that is stuck fetches lines that nothing will need: those of elements that no token names at
+    the end of an array, such as the padding of a level n:m."""
+    return isinstance(process.waits, Touch) and process.waits.on.waits is None
 
 
 class RequestPort:
@@ -174,13 +186,14 @@ class PrefetchPort(RequestPort):
         return t, last
         yield  # a generator, as in `DemandPort`
 
-    def fetch(self, node: Node) -> Process:
-        """Return the process that requests all lines ahead of their use."""
+    def fetch(self, node: Node, loads: PreloadPort | None) -> Process:
+        """Return the process that requests all lines ahead of their use, once `loads` has read all of its lines."""
         process = self.sender = fetching_process(node)
-        process.steps = self._steps(process)
+        process.steps = self._steps(process, loads)
         return process
 
-    def _steps(self, p: Process) -> Steps:
+    def _steps(self, p: Process, loads: PreloadPort | None) -> Steps:
+        loaded = yield from await_loaded(loads)
         for line in range(self.lines):
             free, needed = 0, line - self.controller.prefetch
             if needed >= 0:
@@ -188,7 +201,7 @@ class PrefetchPort(RequestPort):
                 while not touch:
                     yield touch
                 free = self.touched[needed] + 1
-            yield from self.send(p, self.first + line, 0, free)
+            yield from self.send(p, self.first + line, 0 if line else loaded, free)
 
 
 class StorePort(RequestPort):

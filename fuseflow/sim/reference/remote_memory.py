@@ -47,11 +47,15 @@ class RemoteProcesses:
         places: dict[ArrayName, AddressRange],
         sequential: set[str],
         preloaded: Container[str],
+        early: Container[str],
     ) -> None:
         """Make a builder. `places` has the addresses of arrays, `sequential` the names of the nodes that read their arrays from
-        the first element to the last, and `preloaded` the names of nodes that read a preloaded tensor in another way."""
+        the first element to the last, `preloaded` the names of nodes that read a preloaded tensor in another way, and `early` those of
+        nodes that wait for what is loaded into the scratchpad."""
         self.controller, self.places, self.sequential, self.preloaded = controller, places, sequential, preloaded
+        self.early = early
         self.preloads: dict[str, PreloadPort] = {}
+        self.loads: PreloadPort | None = None
 
     def rules(self, local: dict[type[n.Node], Rule]) -> dict[type[n.Node], Rule]:
         """Return the rules `local`, replaced for the nodes that read or write at this memory."""
@@ -73,8 +77,9 @@ class RemoteProcesses:
         moving = [process for ports in transfers.values() for process in ports.fetch(node)]
         if LOADED not in transfers:
             return [*moving, *local(node, context)]
+        self.loads = transfers[LOADED]
         process = Process(node, (), context.outputs, context.interval)
-        process.steps = start_loaded(process, transfers[LOADED])
+        process.steps = start_loaded(process, self.loads)
         return [*moving, process]
 
     def _transfer(self, node: n.Root, name: ArrayName) -> PreloadPort:
@@ -85,8 +90,12 @@ class RemoteProcesses:
         """Return a port that reads an array, and a list with the process that fetches ahead (empty if there is none)."""
         if node.name in self.sequential and self.controller.prefetch:
             port = PrefetchPort(self.controller, self.places[name], node, name)
-            return port, [port.fetch(node)]
+            return port, [port.fetch(node, self._awaited_loads(node))]
         return DemandPort(self.controller, self.places[name], node, name), []
+
+    def _awaited_loads(self, node: n.Scan | n.Locate | n.Load) -> PreloadPort | None:
+        """Return the ports of the loads that a node waits for before it asks ahead of its tokens."""
+        return self.loads if node.name in self.early else None
 
     def _preload(self, node: n.Load, context: NodeContext, name: ArrayName) -> tuple[PreloadPort, list[Process]]:
         """Return the ports of preloaded values, and the processes that read them (none but for the first node that needs them)."""
@@ -169,7 +178,7 @@ class RemoteProcesses:
         if entries is None:
             pointer.steps = point(pointer, arrays, reference_lookup(pointer, fibers))
         else:
-            pointer.steps = point_kept(pointer, fibers.entries, kept_references(fibers))
+            pointer.steps = point_kept(pointer, fibers.entries, kept_references(fibers), self._awaited_loads(node))
             pointer.elements = {entries.kind: fibers.entries}
             gates[0].steps = gate(gates[0], gated[0][0], 1, fibers.entries)
         return [pointer, *askers, *gates]

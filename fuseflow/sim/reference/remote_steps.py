@@ -7,7 +7,7 @@ from itertools import pairwise
 from typing import Any, TypeAlias
 
 from fuseflow.samml.tokens import D, N, Stop, stop
-from fuseflow.sim.reference.memory_ports import PreloadPort, ReadPort, WritePort, await_answer
+from fuseflow.sim.reference.memory_ports import PreloadPort, ReadPort, WritePort, await_answer, await_loaded
 from fuseflow.sim.reference.rule_processes import FiberReader
 from fuseflow.sim.reference.timed_process import Fifo, Output, Process, Steps, Wait, await_slots, await_tokens
 from fuseflow.sim.reference.write import Written
@@ -146,20 +146,21 @@ def point(p: Process, arrays: Sequence[StoredArray], reference: Callable[[int, i
 def start_loaded(p: Process, loads: PreloadPort) -> Steps:
     """Run a root that fires first when the last line that is loaded into the scratchpad has come."""
     (out,) = p.outputs
-    answer = yield from await_answer(loads, loads.banks[0].lines - 1)
+    loaded = yield from await_loaded(loads)
     free = yield from await_slots(out)
-    out.push(0, p.fire(p.answered(0, answer), free))
+    out.push(0, p.fire(p.answered(0, loaded), free))
     free = yield from await_slots(out)
     out.push(D, p.close(0, free))
 
 
-def point_kept(p: Process, entries: int, reference: Callable[[Any], Any]) -> Steps:
-    """Emit the numbers of all elements of a kept level, paired with `N`. Then emit for each coordinate its reference, with no
-    element to request."""
+def point_kept(p: Process, entries: int, reference: Callable[[Any], Any], loads: PreloadPort | None) -> Steps:
+    """Emit the numbers of all elements of a kept level, paired with `N`, once `loads` has read all of its lines. Then emit for each
+    coordinate its reference, with no element to request."""
     (source,), (out,) = p.inputs, p.outputs
+    loaded = yield from await_loaded(loads)
     for element in range(entries):
         free = yield from await_slots(out)
-        out.push((element, N), p.fire(0, free))
+        out.push((element, N), p.fire(0 if element else p.answered(0, loaded), free))
     while True:
         visible = yield from await_tokens(0, p.inputs)
         crd = source[0][0]

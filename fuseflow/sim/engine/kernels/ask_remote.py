@@ -15,6 +15,7 @@ from fuseflow.sim.engine.memory_ports import (
     answer_cycle,
     issue_line,
     last_element_in,
+    loaded_cycle,
     may_send,
     read_elements,
     requester_at,
@@ -103,7 +104,7 @@ def _read_words(node: Any, r: Any, run: Any, first: int, k: int, visible_at: int
 
 def run_fetch(address: int) -> int:
     """Request all lines of an array: line n in the cycle after line n - D was first needed, where D is the number of lines that
-    are fetched ahead."""
+    are fetched ahead. None is requested before the array is loaded into the scratchpad."""
     node = node_at(address)
     r = requester_at(node.state)
     p = port_at(r.port)
@@ -114,9 +115,10 @@ def run_fetch(address: int) -> int:
                 node.waits = TOUCH
                 return 0
             free = get_int(r.touched, needed) + 1
-        if not may_send(node, r):
+        loaded = loaded_cycle(node, r.loads) if p.issued == 0 else 0
+        if loaded == WAIT or not may_send(node, r):
             return 0
-        t = fire(node, 0, max(free, r.free), 1)
+        t = fire(node, loaded, max(free, r.free), 1)
         issue_line(r, p.issued, 0, t)
     node.waits = ENDED
     return 0

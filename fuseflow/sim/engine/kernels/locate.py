@@ -7,10 +7,12 @@ from typing import Any, assert_never
 from fuseflow.errors import SimulationError
 from fuseflow.native.records import Record, get_int, inline, set_int
 from fuseflow.samml import nodes as n
+from fuseflow.sim.engine.memory_ports import loaded_cycle, wait_for_answer
 from fuseflow.sim.engine.node_firing import (
     ENDED,
     MISALIGNED,
     OUTSIDE,
+    WAIT,
     close,
     common_room,
     common_tokens,
@@ -40,10 +42,11 @@ from fuseflow.tensors.levels.base import Computed, Listed
 
 LOCATE = Record("size")
 state_at = LOCATE.at
-STORED = Record("lows highs crds refs parents asked fiber told entries kept")
+STORED = Record("lows highs crds refs parents asked fiber told entries kept loads")
 """The state of a locate in stored fibers: where their coordinates are (`base.Listed`) and how many were looked up. At a memory
 that takes time, it also has the elements of a fiber, and the number of coordinates that one element tells of. A locate that keeps
-its level has the number of its entries, and how many of them it keeps so far."""
+its level has the number of its entries, how many of them it keeps so far, and the requester of the lines that are loaded into the
+scratchpad before (0: none)."""
 stored_at = STORED.at
 ABSENT = -1
 
@@ -215,16 +218,17 @@ def run_point(address: int) -> int:
 
 
 def run_point_kept(address: int) -> int:
-    """Run the part for a kept level: fire once for each element of the level, with `N` as the result. Then fire once for each
-    token and emit its reference, with no element to request."""
+    """Run the part for a kept level: fire once for each element of the level, with `N` as the result, once the level is loaded into the
+    scratchpad. Then fire once for each token and emit its reference, with no element to request."""
     node = node_at(address)
     s = stored_at(node.state)
     crd, elements, out = source(node, 0), target(node, 0), target(node, 1)
     while s.kept < s.entries:
-        k = common_room(node, 2, min(s.entries - s.kept, node.burst))
+        loaded = loaded_cycle(node, s.loads) if s.kept == 0 else 0
+        k = 0 if loaded == WAIT else common_room(node, 2, min(s.entries - s.kept, node.burst))
         if k == 0:
             return 0
-        t = fire(node, 0, out.free, k)
+        t = fire(node, wait_for_answer(node, 0, loaded) if s.kept == 0 else 0, out.free, k)
         push(elements, AFFINE, s.kept, k, t)
         push(out, EMPTY, 0, k, t)
         s.kept += k

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from fuseflow.native.records import Record
 from fuseflow.samml import nodes as n
-from fuseflow.sim.engine.memory_ports import answer_cycle, requester_at, wait_for_answer
+from fuseflow.sim.engine.memory_ports import loaded_cycle, wait_for_answer
 from fuseflow.sim.engine.node_firing import ENDED, WAIT, close, fire, node_at, room_at, target
 from fuseflow.sim.engine.node_layout import LayoutRule, NodeLayout, Part
 from fuseflow.sim.engine.stream_rings import AFFINE, CONTROL, DONE, push
@@ -37,12 +37,12 @@ state_at = LOADED_ROOT.at
 def run_root_loaded(address: int) -> int:
     """Fire for the reference once the last line has come, then for `D`."""
     node = node_at(address)
-    loads, out = requester_at(state_at(node.state).loads), target(node, 0)
+    out = target(node, 0)
     if node.firings == 0:
-        answer = answer_cycle(node, loads, loads.lines - 1)
-        if answer == WAIT or room_at(node, 0) == 0:
+        loaded = loaded_cycle(node, state_at(node.state).loads)
+        if loaded == WAIT or room_at(node, 0) == 0:
             return 0
-        push(out, AFFINE, 0, 1, fire(node, wait_for_answer(node, 0, answer), out.free, 1))
+        push(out, AFFINE, 0, 1, fire(node, wait_for_answer(node, 0, loaded), out.free, 1))
     if room_at(node, 0) > 0:
         push(out, CONTROL, DONE, 1, close(node, 0, out.free))
         node.waits = ENDED
