@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import re
+from base64 import b64decode
 from pathlib import Path
 
 import numpy as np
@@ -63,6 +65,23 @@ def test_a_saved_graph_is_simulated_with_its_links(placed: Path, tmp_path: Path)
     assert simulated.exit_code == 0, simulated.output
     rows = [next(line for line in r.stdout.splitlines() if line.startswith("full")).split() for r in (run, simulated)]
     assert rows[0][2:] == rows[1][2:]
+
+
+def test_a_run_writes_pictures_for_the_report_and_shows_tiles(placed: Path, tmp_path: Path) -> None:
+    words = ("--array", "onyx", "--placement", placed, "--resources", "-o", tmp_path / "run")
+    result = fuseflow("run", *SPMM, *words)
+    assert result.exit_code == 0, result.output
+    assert [line.split()[0] for line in result.stdout.partition("missing")[2].splitlines() if line[:1].isalpha()] == [
+        "full",
+        "onyx",
+    ]
+    picture = (tmp_path / "run/01-full/array.svg").read_text()
+    assert picture.startswith("<svg") and picture != (placed / "full.svg").read_text()
+    assert fuseflow("report", tmp_path / "run", "-o", tmp_path / "report.html").exit_code == 0
+    page = (tmp_path / "report.html").read_text()
+    embedded = re.search(r'<img alt="the region on the array" src="data:image/svg\+xml;base64,([^"]+)">', page)
+    assert embedded is not None and b64decode(embedded[1]).decode() == picture
+    assert "Loading it takes" in page
 
 
 def test_what_is_of_another_graph_or_array_is_refused(placed: Path, tmp_path: Path) -> None:

@@ -22,7 +22,9 @@ from fuseflow.run.compiled import Compiled
 from fuseflow.schedule import Schedule
 
 if TYPE_CHECKING:
+    from fuseflow.array.placed_region import PlacedRegion
     from fuseflow.cli.trace_request import TraceRequest
+    from fuseflow.run.result import Result
     from fuseflow.sampling.sample_request import Sample
 
 
@@ -63,8 +65,13 @@ def run(
     energies = energy.energies(target.machine)
     output.require_writable(dump_dir=dump.directory, auto_schedule=program.auto.file, trace=None if trace is None else trace.file)
     scheduled = program.compile(target, quiet=quiet, observe=dump)
+    placed: tuple[PlacedRegion, ...] = ()
     if on_array is not None:
-        scheduled = ScheduledProgram(_with_links(scheduled.compiled, on_array, quiet))
+        from fuseflow.run.placed import with_links  # other runs do without
+
+        graphs = {region.name: region.graph for region in scheduled.compiled.regions}
+        placed = on_array.placed(graphs, target.machine, quiet)
+        scheduled = ScheduledProgram(with_links(scheduled.compiled, placed))
     compiled = scheduled.compiled
     if not quiet:
         print_notices(console(stderr=True), _in_vain(compiled))
@@ -86,6 +93,7 @@ def run(
         files[ENERGY_FILE] = json_text(spent.to_json())
     told = result if trained is None else trained
     if output.directory is not None:
+        files |= _pictures(placed, result) if placed else {}
         compiled.save(output.directory, told, files)
     output.json_file.write(lambda: scheduled.json(told.to_json() | ({} if spent is None else {"energy": spent.to_json()})))
     out = output.json_file.console()
@@ -107,18 +115,30 @@ def run(
         print_lines(out, [] if trace_note is None else [trace_note])
     print_lines(out, [f"bisect: {line}" for line in bisected] if passed else [])
     output.print_tables(out, result)
+    if on_array is not None and output.resources:
+        from fuseflow.array.capacity import tile_use
+        from fuseflow.report.array_tables import assumed_lines, tile_table
+
+        uses = ((region.name, tile_use(region.graph, on_array.array, target.machine)) for region in compiled.regions)
+        print_pieces(out, ["", tile_table(on_array.array, uses)])
+        print_lines(out, assumed_lines(on_array.array))
     if spent is not None:
         print_energy(out, spent)
     if check is not None:
         _require_passed(check, compiled.selection_notices, bisected)
 
 
-def _with_links(compiled: Compiled, on_array: ArrayRequest, quiet: bool) -> Compiled:
-    """Return a program with the links between the tiles of an array."""
-    from fuseflow.run.placed import with_links  # other runs do without
+def _pictures(placed: Sequence[PlacedRegion], result: Result) -> dict[str, str]:
+    """Return a picture of each placed region, by its file, with the share of the run in which each tile works."""
+    from fuseflow.array.picture import picture
+    from fuseflow.run.artifacts import ARRAY_PICTURE, region_folder
+    from fuseflow.run.placed import busy_shares
 
-    graphs = {region.name: region.graph for region in compiled.regions}
-    return with_links(compiled, on_array.placed(graphs, compiled.machine, quiet))
+    busy = {name: busy_shares(region.simulation) for region in result.regions for name in region.names}
+    return {
+        f"{region_folder(k, name)}/{ARRAY_PICTURE}": picture(its_place, busy[name])
+        for k, (name, its_place) in enumerate(zip(result.loading, placed, strict=True), 1)
+    }
 
 
 def _require_steps_fit(
