@@ -113,3 +113,15 @@ def test_regions_that_repeat_load_once(tmp_path: Path) -> None:
     assert (first, second, third) == (placed[0].loading_cycles, 0, placed[2].loading_cycles) and third > 0
     result = linked.run()
     assert result.loading_cycles == first + third and result.cycles > compiled.run().cycles
+
+
+def test_a_link_is_never_deepened() -> None:
+    """With FIFOs that are deepened, a GCN is stuck where a link is full, too, and two slots more there would have been enough."""
+    machine = load_machine("rda", {"fifo_depth_start": 2})
+    compiled = ff.compile(ROOT / "models/gcn.py", schedule=ff.Schedule.fuse("full"), machine=machine)
+    graphs = {region.name: region.graph for region in compiled.regions}
+    placed = place_regions(graphs, ONYX, machine, PlacementSearch(effort=0.5, seeds=1))
+    (region,) = with_links(compiled, placed).run(check=False).regions
+    links = {node.name for node in region.graph.nodes if node.op == "link"}
+    deepened = {edge.node for edge in region.simulation.depths}
+    assert links and deepened and not deepened & links
