@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from base64 import b64decode
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -14,7 +15,7 @@ from command_line import fuseflow
 import fuseflow as ff
 from fuseflow.array.links import linked_graph
 from fuseflow.array.placed_region import PlacementSearch
-from fuseflow.array.settings import load_array
+from fuseflow.array.settings import ArraySettings, load_array
 from fuseflow.run.placed import load_placements, place_regions, with_links
 from fuseflow.sim import load_machine
 
@@ -109,10 +110,34 @@ def test_regions_that_repeat_load_once(tmp_path: Path) -> None:
     graphs = {region.name: region.graph for region in compiled.regions}
     placed = place_regions(graphs, ONYX, compiled.machine, QUICK)
     linked = with_links(compiled, placed)
-    first, second, third = linked.loading.values()
+    first, second, third = (load.cycles for load in linked.loading.values())
     assert (first, second, third) == (placed[0].loading_cycles, 0, placed[2].loading_cycles) and third > 0
     result = linked.run()
     assert result.loading_cycles == first + third and result.cycles > compiled.run().cycles
+
+
+def test_the_next_region_is_loaded_while_one_runs(tmp_path: Path) -> None:
+    """With two regions on the array, only what loading takes longer than the region before counts."""
+    array = ArraySettings.model_validate({**ONYX.model_dump(), "resident": 2, "load": {"words_per_cycle": 1}})
+    compiled = ff.compile(SPMM[0], tensors=SPMM[2], schedule=ff.Schedule.fuse("none"))
+    graphs = {region.name: region.graph for region in compiled.regions}
+    placed = place_regions(graphs, array, compiled.machine, QUICK)
+    for before, after in pairwise(placed):
+        assert before.leaves_room_for(after) and not before.leaves_room_for(before)
+        use = before.routing.use + after.routing.use
+        assert set(before.placement.sites).isdisjoint(after.placement.sites) and max(use.values()) <= array.tracks
+    result = with_links(compiled, placed).run()
+    cycles = {name: region.cycles for region in result.regions for name in region.names}
+    loads = dict(zip(graphs, (its_place.loading_cycles for its_place in placed), strict=True))
+    ran = dict(zip(graphs, [0, *(cycles[name] for name in graphs)], strict=False))
+    assert result.loading == {name: max(0, loads[name] - ran[name]) for name in graphs}
+    assert 0 < result.loading_cycles < sum(loads.values())
+    alone = with_links(compiled, place_regions(graphs, ONYX, compiled.machine, QUICK))
+    assert not any(load.early for load in alone.loading.values())
+    full = {"full": ff.compile(SPMM[0], tensors=SPMM[2]).regions[0].graph, **graphs}
+    narrow = array.model_copy(update={"grid": array.grid.model_copy(update={"columns": 12, "rows": 4})})
+    one, two, *_ = place_regions(full, narrow, compiled.machine, QUICK)
+    assert not one.leaves_room_for(two)
 
 
 def test_a_link_is_never_deepened() -> None:
