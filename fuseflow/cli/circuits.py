@@ -16,6 +16,7 @@ from fuseflow.hardware.rtl_simulators import NAMES, PYTHON
     "How large the circuits of a model are.",
     program_options(),
     machine_options(CIRCUIT_MACHINE),
+    circuit_placement_options,
     click.option("--region", metavar="NAME", shell_complete=names_of_model("parts"), help="Of this region only."),
     click.option(
         "--by",

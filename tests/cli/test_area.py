@@ -39,6 +39,9 @@ def test_a_model_has_an_area(model: list[str], tmp_path: Path, capsys: pytest.Ca
     assert "flip-flops of one instance" in shown
     (region,) = json.loads((tmp_path / "area.json").read_text())["regions"]
     assert region["total"] == pytest.approx(sum(part["total"] for part in region["parts"]), abs=1)
+    assert run(*model, "--array", "onyx", "--by", "part", "--json", str(tmp_path / "placed.json")) == 0
+    (placed,) = json.loads((tmp_path / "placed.json").read_text())["regions"]
+    assert "hop x 34" in capsys.readouterr().out and placed["total"] > region["total"] and placed["nodes"] == region["nodes"]
 
 
 @pytest.mark.parametrize(

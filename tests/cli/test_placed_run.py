@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import re
+from base64 import b64decode
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -12,7 +15,7 @@ from command_line import fuseflow
 import fuseflow as ff
 from fuseflow.array.links import linked_graph
 from fuseflow.array.placed_region import PlacementSearch
-from fuseflow.array.settings import load_array
+from fuseflow.array.settings import ArraySettings, load_array
 from fuseflow.run.placed import load_placements, place_regions, with_links
 from fuseflow.sim import load_machine
 
@@ -65,6 +68,23 @@ def test_a_saved_graph_is_simulated_with_its_links(placed: Path, tmp_path: Path)
     assert rows[0][2:] == rows[1][2:]
 
 
+def test_a_run_writes_pictures_for_the_report_and_shows_tiles(placed: Path, tmp_path: Path) -> None:
+    words = ("--array", "onyx", "--placement", placed, "--resources", "-o", tmp_path / "run")
+    result = fuseflow("run", *SPMM, *words)
+    assert result.exit_code == 0, result.output
+    assert [line.split()[0] for line in result.stdout.partition("missing")[2].splitlines() if line[:1].isalpha()] == [
+        "full",
+        "onyx",
+    ]
+    picture = (tmp_path / "run/01-full/array.svg").read_text()
+    assert picture.startswith("<svg") and picture != (placed / "full.svg").read_text()
+    assert fuseflow("report", tmp_path / "run", "-o", tmp_path / "report.html").exit_code == 0
+    page = (tmp_path / "report.html").read_text()
+    embedded = re.search(r'<img alt="the region on the array" src="data:image/svg\+xml;base64,([^"]+)">', page)
+    assert embedded is not None and b64decode(embedded[1]).decode() == picture
+    assert "Loading it takes" in page
+
+
 def test_what_is_of_another_graph_or_array_is_refused(placed: Path, tmp_path: Path) -> None:
     def refused(*words: object) -> str:
         result = fuseflow("run", *SPMM, *words)
@@ -90,7 +110,43 @@ def test_regions_that_repeat_load_once(tmp_path: Path) -> None:
     graphs = {region.name: region.graph for region in compiled.regions}
     placed = place_regions(graphs, ONYX, compiled.machine, QUICK)
     linked = with_links(compiled, placed)
-    first, second, third = linked.loading.values()
+    first, second, third = (load.cycles for load in linked.loading.values())
     assert (first, second, third) == (placed[0].loading_cycles, 0, placed[2].loading_cycles) and third > 0
     result = linked.run()
     assert result.loading_cycles == first + third and result.cycles > compiled.run().cycles
+
+
+def test_the_next_region_is_loaded_while_one_runs(tmp_path: Path) -> None:
+    """With two regions on the array, only what loading takes longer than the region before counts."""
+    array = ArraySettings.model_validate({**ONYX.model_dump(), "resident": 2, "load": {"words_per_cycle": 1}})
+    compiled = ff.compile(SPMM[0], tensors=SPMM[2], schedule=ff.Schedule.fuse("none"))
+    graphs = {region.name: region.graph for region in compiled.regions}
+    placed = place_regions(graphs, array, compiled.machine, QUICK)
+    for before, after in pairwise(placed):
+        assert before.leaves_room_for(after) and not before.leaves_room_for(before)
+        use = before.routing.use + after.routing.use
+        assert set(before.placement.sites).isdisjoint(after.placement.sites) and max(use.values()) <= array.tracks
+    result = with_links(compiled, placed).run()
+    cycles = {name: region.cycles for region in result.regions for name in region.names}
+    loads = dict(zip(graphs, (its_place.loading_cycles for its_place in placed), strict=True))
+    ran = dict(zip(graphs, [0, *(cycles[name] for name in graphs)], strict=False))
+    assert result.loading == {name: max(0, loads[name] - ran[name]) for name in graphs}
+    assert 0 < result.loading_cycles < sum(loads.values())
+    alone = with_links(compiled, place_regions(graphs, ONYX, compiled.machine, QUICK))
+    assert not any(load.early for load in alone.loading.values())
+    full = {"full": ff.compile(SPMM[0], tensors=SPMM[2]).regions[0].graph, **graphs}
+    narrow = array.model_copy(update={"grid": array.grid.model_copy(update={"columns": 12, "rows": 4})})
+    one, two, *_ = place_regions(full, narrow, compiled.machine, QUICK)
+    assert not one.leaves_room_for(two)
+
+
+def test_a_link_is_never_deepened() -> None:
+    """With FIFOs that are deepened, a GCN is stuck where a link is full, too, and two slots more there would have been enough."""
+    machine = load_machine("rda", {"fifo_depth_start": 2})
+    compiled = ff.compile(ROOT / "models/gcn.py", schedule=ff.Schedule.fuse("full"), machine=machine)
+    graphs = {region.name: region.graph for region in compiled.regions}
+    placed = place_regions(graphs, ONYX, machine, PlacementSearch(effort=0.5, seeds=1))
+    (region,) = with_links(compiled, placed).run(check=False).regions
+    links = {node.name for node in region.graph.nodes if node.op == "link"}
+    deepened = {edge.node for edge in region.simulation.depths}
+    assert links and deepened and not deepened & links

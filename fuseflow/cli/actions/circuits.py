@@ -29,6 +29,7 @@ from fuseflow.tensors import Tensor
 def area(
     program: ProgramRequest,
     machine: Machine,
+    on_array: ArrayRequest | None,
     region: str | None,
     by: tuple[str, ...],
     liberty: Path | None,
@@ -43,6 +44,8 @@ def area(
             hint="`--set arithmetic=f32`, or `--machine rtl`",
         )
     compiled = program.compile(Target(machine), quiet=quiet).compiled
+    if on_array is not None:
+        compiled, _ = on_array.linked(compiled, quiet)
     regions = compiled.regions if region is None else (compiled.regions[region_number(compiled, region)],)
     with following("synthesizing", quiet):
         areas = tuple(circuit_areas([bounded_circuit(each.graph, machine) for each in regions], library))

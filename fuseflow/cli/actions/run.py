@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from fuseflow.cli.array_options import ArrayRequest
@@ -22,7 +22,9 @@ from fuseflow.run.compiled import Compiled
 from fuseflow.schedule import Schedule
 
 if TYPE_CHECKING:
+    from fuseflow.array.placed_region import PlacedRegion
     from fuseflow.cli.trace_request import TraceRequest
+    from fuseflow.run.result import Result
     from fuseflow.sampling.sample_request import Sample
 
 
@@ -63,8 +65,10 @@ def run(
     energies = energy.energies(target.machine)
     output.require_writable(dump_dir=dump.directory, auto_schedule=program.auto.file, trace=None if trace is None else trace.file)
     scheduled = program.compile(target, quiet=quiet, observe=dump)
+    placed: Mapping[str, PlacedRegion] = {}
     if on_array is not None:
-        scheduled = ScheduledProgram(on_array.linked(scheduled.compiled, quiet)[0])
+        linked, placed = on_array.linked(scheduled.compiled, quiet)
+        scheduled = ScheduledProgram(linked)
     compiled = scheduled.compiled
     if not quiet:
         print_notices(console(stderr=True), _in_vain(compiled))
@@ -86,6 +90,7 @@ def run(
         files[ENERGY_FILE] = json_text(spent.to_json())
     told = result if trained is None else trained
     if output.directory is not None:
+        files |= _pictures(placed, result) if placed else {}
         compiled.save(output.directory, told, files)
     output.json_file.write(lambda: scheduled.json(told.to_json() | ({} if spent is None else {"energy": spent.to_json()})))
     out = output.json_file.console()
@@ -107,10 +112,30 @@ def run(
         print_lines(out, [] if trace_note is None else [trace_note])
     print_lines(out, [f"bisect: {line}" for line in bisected] if passed else [])
     output.print_tables(out, result)
+    if on_array is not None and output.resources:
+        from fuseflow.array.capacity import tile_use
+        from fuseflow.report.array_tables import assumed_lines, tile_table
+
+        uses = ((region.name, tile_use(region.graph, on_array.array, target.machine)) for region in compiled.regions)
+        print_pieces(out, ["", tile_table(on_array.array, uses)])
+        print_lines(out, assumed_lines(on_array.array))
     if spent is not None:
         print_energy(out, spent)
     if check is not None:
         _require_passed(check, compiled.selection_notices, bisected)
+
+
+def _pictures(placed: Mapping[str, PlacedRegion], result: Result) -> dict[str, str]:
+    """Return a picture of each placed region, by its file, with the share of the run in which each tile works."""
+    from fuseflow.array.picture import picture
+    from fuseflow.run.artifacts import ARRAY_PICTURE, region_folder
+    from fuseflow.run.placed import busy_shares
+
+    busy = {name: busy_shares(region.simulation) for region in result.regions for name in region.names}
+    return {
+        f"{region_folder(k, name)}/{ARRAY_PICTURE}": picture(its_place, busy[name])
+        for k, (name, its_place) in enumerate(placed.items(), 1)
+    }
 
 
 def _require_steps_fit(
