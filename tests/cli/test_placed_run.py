@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from base64 import b64decode
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 
@@ -13,10 +14,11 @@ import pytest
 from command_line import fuseflow
 
 import fuseflow as ff
-from fuseflow.array.links import linked_graph
+from fuseflow.array.links import at_equal_slots, linked_graph
 from fuseflow.array.placed_region import PlacementSearch
 from fuseflow.array.settings import ArraySettings, load_array
 from fuseflow.run.placed import load_placements, place_regions, with_links
+from fuseflow.samml.nodes import NodeHops
 from fuseflow.sim import load_machine
 
 ROOT = Path(__file__).parents[2]
@@ -138,6 +140,17 @@ def test_the_next_region_is_loaded_while_one_runs(tmp_path: Path) -> None:
     narrow = array.model_copy(update={"grid": array.grid.model_copy(update={"columns": 12, "rows": 4})})
     one, two, *_ = place_regions(full, narrow, compiled.machine, QUICK)
     assert not one.leaves_room_for(two)
+
+
+@pytest.mark.parametrize("model", ["models/gcn.py", "models/graphsage.py"])
+def test_what_distances_cost_is_what_the_docs_say(model: str) -> None:
+    compiled, machine = ff.compile(ROOT / model, schedule=ff.Schedule.fuse("full")), load_machine("rda")
+    (region,), (its_place,) = compiled.regions, place_regions({"": compiled.regions[0].graph}, ONYX, machine, PlacementSearch())
+    linked, ideal = linked_graph(its_place), at_equal_slots(its_place, machine)
+    parts = (lambda h: NodeHops(), lambda h: NodeHops(port=h.port), lambda h: replace(h, loop=0), lambda h: h)
+    graphs = [ideal, *(replace(linked, node_hops=tuple((name, part(h)) for name, h in linked.node_hops)) for part in parts)]
+    cycles = [replace(compiled, regions=(replace(region, graph=graph),)).run(check=False).cycles for graph in graphs]
+    assert f"| `{model}` | {' | '.join(f'{n:,}' for n in cycles)} |" in (ROOT / "docs/array.md").read_text()
 
 
 def test_a_link_is_never_deepened() -> None:
