@@ -37,6 +37,17 @@ class TileUse:
         """Whether the array has all tiles that the graph takes."""
         return not self.missing
 
+    @property
+    def extreme(self) -> str:
+        """The tiles of which too few are there, or else those of the kind of which the largest share is taken.
+
+        >>> TileUse("onyx", {"PE": 187, "IO": 36}, {"PE": 384, "IO": 32}, "IO").extreme
+        '36 ports of 32'
+        """
+        most = max(self.needed, key=lambda kind: self.needed[kind] / max(1, self.available.get(kind, 0)))
+        named = self.missing or (most,)
+        return ", ".join(f"{self.needed[kind]} {self._word(kind)} of {self.available.get(kind, 0)}" for kind in named)
+
     def shortage(self, region: str) -> str:
         """Return a sentence, without a full stop, that says of which kind of tile too few are there.
 

@@ -54,6 +54,12 @@ class RegionEstimate:
         return used if self.array is None else replace(used, tiles=placed_tiles(self.counts.graph, self.array, self.machine))
 
     @property
+    def shortage(self) -> str:
+        """What the array of the estimator lacks for the region, as the beginning of a sentence; empty if the region fits."""
+        use = None if self.array is None else tile_use(self.counts.graph, self.array, self.machine)
+        return "" if use is None or use.fits else use.shortage(self.name)
+
+    @property
     def loading(self) -> int:
         """The cycles that it takes to load the region on the array of the estimator, without hops; 0 without an array."""
         return 0 if self.array is None else loading_cycles(self.resources, self.array)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
 
 from rich.markup import escape
 from rich.table import Table
@@ -10,6 +11,7 @@ from rich.table import Table
 from fuseflow.array.capacity import TileUse
 from fuseflow.array.placed_region import PlacedRegion
 from fuseflow.array.settings import ArraySettings
+from fuseflow.explain.array_cuts import ArrayCut
 from fuseflow.report.tables import add_footer, plain_table
 
 ASSUMED = "*"
@@ -49,6 +51,27 @@ def place_table(array: ArraySettings, regions: Iterable[tuple[str, PlacedRegion]
     tracks = _marked(array, ("tracks",), (f"{array.tracks}",))
     add_footer(table, escape(array.name), "", *_available(array), *empty, *tracks, "", "", "")
     return table
+
+
+def cut_lines(cuts: Iterable[ArrayCut]) -> Iterator[str]:
+    """Yield a line for each cut: what the region before it would take with the operator behind it."""
+    for cut in cuts:
+        told = f"no region with it: {cut.refusal}" if cut.use is None else f"with it {cut.use.extreme}"
+        yield escape(f"cut before {cut.operator}: {told}{'' if cut.use is None or not cut.use.fits else ', which fits'}")
+
+
+def cuts_json(cuts: Iterable[ArrayCut]) -> list[dict[str, Any]]:
+    """Return cuts as plain values."""
+    return [
+        {
+            "before": cut.operator,
+            "region": cut.region,
+            "needed": None if cut.use is None else dict(cut.use.needed),
+            "missing": None if cut.use is None else dict(cut.use.missing),
+            "refusal": cut.refusal,
+        }
+        for cut in cuts
+    ]
 
 
 def assumed_lines(array: ArraySettings) -> Iterator[str]:

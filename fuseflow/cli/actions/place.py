@@ -38,7 +38,7 @@ def place(
     if output is not None:
         require_replaceable(output, MANIFEST)
     array = array if tracks is None else array.model_copy(update={"tracks": tracks})
-    compiled = program.compile(Target(machine), quiet=quiet).compiled
+    compiled = program.compile(Target(machine, array=array), quiet=quiet).compiled
     placed = _placed(compiled, array, machine, PlacementSearch(effort, seeds, exact or 0.0), quiet)
     if output is not None:
         _save(output, compiled, placed)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
+import array_fuzz
 import budget_spaces
 import numpy as np
 import pytest
@@ -144,3 +146,15 @@ def test_an_operator_that_does_not_fit_is_an_error_with_both_numbers() -> None:
         budget_schedule(random_source(5, 16), Schedule(), IDEAL, BudgetRequest(Budget({}), top=0, array=small(4)))
     assert "region `T0` needs 9 ports, and array `small` has 4 (PE 3 of 16, MEM 9 of 16); it is one operator" in str(caught.value)
     assert "a larger array" in str(caught.value.hint)
+
+
+def test_what_is_chosen_for_random_programs_is_placed_and_routed() -> None:
+    tally = array_fuzz.run(1, 4, simulated=0.3)
+    assert not tally.faults
+    assert tally.counts["fit"] >= 2
+
+
+@pytest.mark.slow
+def test_what_is_chosen_for_many_programs_is_placed_and_routed(draws: Callable[[int], range]) -> None:
+    for number in draws(6):
+        assert not array_fuzz.run(number).faults
