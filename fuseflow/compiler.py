@@ -34,6 +34,7 @@ from fuseflow.schedule import Schedule
 if TYPE_CHECKING:
     import torch
 
+    from fuseflow.array.settings import ArraySettings
     from fuseflow.frontend.model_spec import Model, ModelArguments
     from fuseflow.training.losses import LossFunction
     from fuseflow.training.optimizers.optimizer import Optimizer
@@ -113,15 +114,17 @@ def compile_source(
     schedule: Schedule,
     machine: Machine,
     observe: Callable[[Program | CompiledRegion], None] = lambda stage: None,
+    array: ArraySettings | None = None,
 ) -> Compiled:
-    """Compile a loaded model: its program is cut into regions, and each becomes a fused tree, a table and a graph."""
+    """Compile a loaded model: its program is cut into regions, and each becomes a fused tree, a table and a graph. If the schedule leaves
+    the cut to the compiler, regions are to fit the `array`."""
     start = time.perf_counter()
     source, schedule = planned(source, schedule, machine)
     if carried_inputs(source.program):
         from fuseflow.layouts.kept_layouts import with_layouts  # which programs without steps do without
 
         source = with_layouts(source, schedule, machine)
-    schedule, partitioned, lowered = lower_cut(source.program, schedule, machine, source.tensors)
+    schedule, partitioned, lowered = lower_cut(source.program, schedule, machine, source.tensors, array)
     refuse_wide_tensors(partitioned.original, source.tensors, machine)
     observe(partitioned.program)
     regions: list[CompiledRegion] = []

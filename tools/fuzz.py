@@ -5,6 +5,7 @@
     python tools/fuzz.py --graphs 100000 [--seed 0] [--jobs 2] [--size small|medium|large] [--bitmap] [--nm] [--select] [--narrow]
         [--f32] [--lanes] [--dram] [--hops]
     python tools/fuzz.py --training 3000 [--seed 0] [--jobs 2] [--tile]
+    python tools/fuzz.py --arrays 1000 [--seed 0] [--jobs 2]
 
 Programs: one to six Einsums with data, formats and a schedule are compiled and run, and must mean the same in PyTorch, to the Einsum
 interpreter, to the fused interpreter, as a graph on the reference simulator and on the engine, or be refused with an error that names
@@ -55,6 +56,9 @@ steps. Each is checked as every run is, against PyTorch in f32 and f64, and the 
 With --tile they run with regions in tiles and tensors in a scratchpad, too, and losses, gradients and parameters must be the same to the
 last bit.
 
+Arrays: a schedule is searched for each program on Onyx, or on a small array whose ports bind. Nothing that is given back may lack tiles,
+or fail to be placed, routed and read back, and its cycles must be those of its run and of loading.
+
 Exit status 1 if anything differs, or if a long run of programs misses its quotas.
 """
 
@@ -72,6 +76,7 @@ import click
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests" / "support"))
 
+import array_fuzz
 import graph_fuzz
 import program_fuzz
 import training_fuzz
@@ -93,6 +98,7 @@ LONG = 1000
 @click.option("--programs", type=click.IntRange(1), help="how many programs")
 @click.option("--graphs", type=click.IntRange(1), help="how many graphs")
 @click.option("--training", type=click.IntRange(1), help="how many training steps")
+@click.option("--arrays", type=click.IntRange(1), help="how many programs with a schedule for an array")
 @click.option("--seed", default=0, show_default=True, type=click.IntRange(0), help=f"of the first graph, or {CHUNK} programs")
 @click.option("--jobs", default=1, show_default=True, type=click.IntRange(1), help="processes")
 @click.option("--size", type=click.Choice(["small", "medium", "large"]), help="of the graphs; mixed if not given")
@@ -118,6 +124,7 @@ def main(
     programs: int | None,
     graphs: int | None,
     training: int | None,
+    arrays: int | None,
     seed: int,
     jobs: int,
     size: Any,
@@ -140,13 +147,13 @@ def main(
     tile: bool,
     surfaces: int,
 ) -> None:
-    if [programs, graphs, training].count(None) != 2:
-        raise click.UsageError("give one of --programs, --graphs and --training")
+    if [programs, graphs, training, arrays].count(None) != 3:
+        raise click.UsageError("give one of --programs, --graphs, --training and --arrays")
     if programs is None and any((wide, views, hard, chosen, keep, split, recompute, linalg, surfaces)):
         raise click.UsageError(
             "--wide, --views, --hard, --chosen, --keep, --split, --recompute, --linalg and --surfaces are of --programs"
         )
-    if graphs is not None and tile:
+    if (graphs or arrays) is not None and tile:
         raise click.UsageError("--tile is of --programs and --training")
     if wide + views + hard + chosen > 1:
         raise click.UsageError("give one of --wide, --views, --hard and --chosen")
@@ -156,8 +163,8 @@ def main(
         )
     if programs is not None and (select or f32 or lanes or dram or hops):
         raise click.UsageError("--select, --f32, --lanes, --dram and --hops are of --graphs")
-    if training is not None and (size or bitmap or nm or select or narrow or f32 or lanes or dram or hops):
-        raise click.UsageError("--training takes no options but --seed, --jobs and --tile")
+    if (training or arrays) is not None and (size or bitmap or nm or select or narrow or f32 or lanes or dram or hops):
+        raise click.UsageError("--training and --arrays take no options but --seed, --jobs and, of --training, --tile")
     if lanes and (size or bitmap or nm or select or narrow or f32 or dram or hops):
         raise click.UsageError("--lanes draws graphs of its own, which take no other options")
     if programs is not None:
@@ -171,6 +178,8 @@ def main(
         )
     if training is not None:
         sys.exit(fuzz_training(training, seed, jobs, tile))
+    if arrays is not None:
+        sys.exit(fuzz_arrays(arrays, seed, jobs))
     sys.exit(fuzz_graphs(graphs or 0, seed, jobs, size, bitmap, nm, select, narrow, f32, lanes, dram, hops))
 
 
@@ -322,6 +331,24 @@ def fuzz_training(steps: int, seed: int, jobs: int, tile: bool) -> bool:
         click.echo(f"refused {count} times: {reason}")
     click.echo(f"{steps} training steps from seed {seed}: {total.summary}, {time.monotonic() - start:.0f} s")
     return bool(total.faults)
+
+
+def fuzz_arrays(programs: int, seed: int, jobs: int) -> bool:
+    """Whether anything is wrong."""
+    start, total = time.monotonic(), array_fuzz.Tally()
+    chunks = [(seed + n, min(array_fuzz.CHUNK, programs - n * array_fuzz.CHUNK)) for n in range(-(-programs // array_fuzz.CHUNK))]
+    with multiprocessing.get_context("spawn").Pool(jobs) as pool:
+        for tally in pool.imap(_run_arrays, chunks):
+            total.update(tally)
+            for fault in tally.faults:
+                click.echo(fault)
+            click.echo(f"{total.summary}, {len(total.faults)} wrong, {time.monotonic() - start:.0f} s", err=True)
+    click.echo(f"from seed {seed}: {total.summary}, {len(total.faults)} wrong, {time.monotonic() - start:.0f} s")
+    return bool(total.faults)
+
+
+def _run_arrays(chunk: tuple[int, int]) -> array_fuzz.Tally:
+    return array_fuzz.run(*chunk)
 
 
 if __name__ == "__main__":

@@ -10,7 +10,7 @@ from fuseflow.array.footprint import PORT
 from fuseflow.array.settings import ArraySettings
 from fuseflow.errors import ArrayError
 from fuseflow.machine.machine import Machine
-from fuseflow.resources.graph_resources import HeldEntries
+from fuseflow.resources.graph_resources import HeldEntries, Resources
 from fuseflow.resources.resource_count import ResourceCount, token_bytes
 from fuseflow.samml import nodes as n
 
@@ -36,6 +36,17 @@ class TileUse:
     def fits(self) -> bool:
         """Whether the array has all tiles that the graph takes."""
         return not self.missing
+
+    @property
+    def extreme(self) -> str:
+        """The tiles of which too few are there, or else those of the kind of which the largest share is taken.
+
+        >>> TileUse("onyx", {"PE": 187, "IO": 36}, {"PE": 384, "IO": 32}, "IO").extreme
+        '36 ports of 32'
+        """
+        most = max(self.needed, key=lambda kind: self.needed[kind] / max(1, self.available.get(kind, 0)))
+        named = self.missing or (most,)
+        return ", ".join(f"{self.needed[kind]} {self._word(kind)} of {self.available.get(kind, 0)}" for kind in named)
 
     def shortage(self, region: str) -> str:
         """Return a sentence, without a full stop, that says of which kind of tile too few are there.
@@ -63,16 +74,55 @@ def tile_use(
     """Return the tiles that a verified graph takes on an array. On a `machine`, what its nodes hold is counted, too: a tile with a memory
     for each `memory.bytes` bytes that the tiles of the node do not have. `held` has the most entries of nodes that a run counted.
     Raises `ArrayError` for a primitive without a row in the footprint."""
-    needed, bound = Counter(dict.fromkeys(array.kinds, 0)), False
-    footprint, tensors = array.rows, graph.declared
-    for node in graph.nodes:
-        for kind, count in footprint.tiles(node, tensors).items():
-            needed[array.ports.kind if kind == PORT else kind] += count
+    needed, bound = _tiles(graph, array, machine, held or {})
     needed[array.ports.kind] = -(-needed[array.ports.kind] // array.ports.share)
-    for storage in storages(graph, array, machine, held or {}) if machine is not None else ():
+    return TileUse(array.name, needed, array.available, array.ports.kind, bound)
+
+
+def _tiles(
+    graph: n.Graph, array: ArraySettings, machine: Machine | None, held: Mapping[str, HeldEntries]
+) -> tuple[Counter[str], bool]:
+    """Return the tiles of each kind that a graph takes, with the streams that ask ports, and whether they are an upper bound."""
+    needed, bound = Counter(dict.fromkeys(array.kinds, 0)), False
+    for node in graph.nodes:
+        needed.update(node_tiles(node, graph, array))
+    for storage in storages(graph, array, machine, held) if machine is not None else ():
         needed[array.memory.kind] += storage.tiles
         bound |= not storage.exact
-    return TileUse(array.name, needed, array.available, array.ports.kind, bound)
+    return needed, bound
+
+
+def placed_tiles(graph: n.Graph, array: ArraySettings, machine: Machine) -> tuple[tuple[str, int], ...]:
+    """Return the tiles that a graph takes where it is placed before any run, as `Resources.tiles` has them."""
+    return limited_tiles(_tiles(graph, array, machine, {})[0], array)
+
+
+def limited_tiles(tiles: Mapping[str, int], array: ArraySettings) -> tuple[tuple[str, int], ...]:
+    """Return tiles by the names of their limits in a budget. Where ports serve several streams, the streams count."""
+    return tuple((_limit_name(kind, array), tiles[kind]) for kind in array.kinds)
+
+
+def _limit_name(kind: str, array: ArraySettings) -> str:
+    return f"{kind} streams" if kind == array.ports.kind and array.ports.share > 1 else f"{kind} tiles"
+
+
+def tile_limits(array: ArraySettings) -> Mapping[str, int]:
+    """Return the limits of the tiles of an array: those that it has, or the streams that its ports serve."""
+    available = {**array.available, array.ports.kind: array.available[array.ports.kind] * array.ports.share}
+    return dict(limited_tiles(available, array))
+
+
+def loading_cycles(used: Resources, array: ArraySettings) -> int:
+    """Return the cycles that it takes to load a graph with these tiles, if it had no hops: these are not known before it is placed."""
+    *tiles, streams = (count for _, count in used.tiles)
+    return array.load.cycles(sum(tiles) - (-streams // array.ports.share))
+
+
+def node_tiles(node: n.Primitive, graph: n.Graph, array: ArraySettings) -> Mapping[str, int]:
+    """Return the tiles of each kind that the footprint of a node of a graph has, and the streams of it that ports serve. Raises
+    `ArrayError` for a primitive without a row in the footprint."""
+    tiles = array.rows.tiles(node, graph.declared)
+    return {array.ports.kind if kind == PORT else kind: count for kind, count in tiles.items()}
 
 
 def require_fit(use: TileUse, region: str) -> None:
@@ -96,17 +146,27 @@ class Storage:
 def storages(graph: n.Graph, array: ArraySettings, machine: Machine, held: Mapping[str, HeldEntries]) -> Iterator[Storage]:
     """Yield what needs tiles with memories beside those of the footprint: workspaces, reuse buffers, preloads and kept levels that
     are larger than the memories of the node's own tiles, and FIFOs that the graph makes deeper than those of tiles."""
-    count, footprint, memory = ResourceCount(graph, machine), array.rows, array.memory
+    count = ResourceCount(graph, machine)
     for node in graph.nodes:
-        entry, buffer = count.entry_bytes(node), count.node_buffers.get(node.name, 0)
-        if not entry and not buffer:
-            continue
-        entries = HeldEntries.of(count, node, held) if entry else HeldEntries(0)
-        size = entry * entries.most + buffer
-        own = footprint.tiles(node, graph.declared).get(memory.kind, 0)
-        if (tiles := -(-size // memory.bytes) - own) > 0:
-            yield Storage(node.name, size, tiles, entries.exact)
+        storage = node_storage(node, count, array, held)
+        if storage.tiles > 0:
+            yield storage
     for edge, depth in graph.depths:
-        if depth > array.fifo_depth:
-            size = depth * token_bytes(graph, graph.by_name[edge.node].inputs[edge.input])
-            yield Storage(edge.node, size, -(-size // memory.bytes))
+        if tiles := fifo_tiles(depth, (width := token_bytes(graph, graph.by_name[edge.node].inputs[edge.input])), array):
+            yield Storage(edge.node, depth * width, tiles)
+
+
+def node_storage(node: n.Primitive, count: ResourceCount, array: ArraySettings, held: Mapping[str, HeldEntries]) -> Storage:
+    """Return what a node holds beyond its own tiles."""
+    entry, buffer, memory = count.entry_bytes(node), count.node_buffers.get(node.name, 0), array.memory
+    if not entry and not buffer:
+        return Storage(node.name, 0, 0)
+    entries = HeldEntries.of(count, node, held) if entry else HeldEntries(0)
+    size = entry * entries.most + buffer
+    own = array.rows.tiles(node, count.graph.declared).get(memory.kind, 0)
+    return Storage(node.name, size, max(0, -(-size // memory.bytes) - own), entries.exact)
+
+
+def fifo_tiles(depth: int, token: int, array: ArraySettings) -> int:
+    """Return the tiles with memories that a FIFO with `depth` slots of `token` bytes takes: none if it is no deeper than those of tiles."""
+    return -(-depth * token // array.memory.bytes) if depth > array.fifo_depth else 0

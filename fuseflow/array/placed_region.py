@@ -122,14 +122,12 @@ class PlacedRegion:
     @property
     def configuration_words(self) -> int:
         """The words of the configuration: those of tiles, and those of hops."""
-        load = self.array.load
-        return load.words_per_tile * len(self.netlist.cells) + load.words_per_hop * self.routing.hops
+        return self.array.load.words(len(self.netlist.cells), self.routing.hops)
 
     @property
     def loading_cycles(self) -> int:
         """The cycles from the end of the region before until the configuration is loaded."""
-        load = self.array.load
-        return -(-self.configuration_words // load.words_per_cycle) + load.drain
+        return self.array.load.cycles(len(self.netlist.cells), self.routing.hops)
 
     def leaves_room_for(self, other: PlacedRegion) -> bool:
         """Return whether another region may lie on the array at the same time: on other sites, and on links that have tracks for both."""

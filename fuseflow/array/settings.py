@@ -119,6 +119,14 @@ class ConfigurationSettings(Strict):
     words_per_cycle: Positive = 16
     drain: WholeNumber = 64
 
+    def words(self, tiles: int, hops: int) -> int:
+        """Return the words of the configuration of a graph."""
+        return self.words_per_tile * tiles + self.words_per_hop * hops
+
+    def cycles(self, tiles: int, hops: int = 0) -> int:
+        """Return the cycles from the end of the graph before until one with so much is loaded."""
+        return -(-self.words(tiles, hops) // self.words_per_cycle) + self.drain
+
 
 DELAYS = ("up", "down", "across")
 """The ways through a switch box whose delays a file may state, beside those of kinds."""

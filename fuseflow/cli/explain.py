@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import click
 
+from fuseflow.cli.array_options import array_option
 from fuseflow.cli.command import debug_option
 from fuseflow.cli.common import json_option, machine_options
 from fuseflow.cli.deferred import command
@@ -36,16 +37,24 @@ def order() -> None:
     """
 
 
-@command("What is fused and why, and what that costs.", program_options(), json_option("the report"), quiet=False, group=explain)
+@command(
+    "What is fused and why, and what that costs.",
+    program_options(),
+    array_option("Say what each region would take on this array (a name, or a YAML file) with the operator behind it."),
+    json_option("the report"),
+    quiet=False,
+    group=explain,
+)
 def fusion() -> None:
     """Explain the regions of MODEL: which neighbouring Einsums are fused, and why or why not.
 
     The second table says how often each value of a producer is computed, inside which loops that it lacks, and what storing it instead
     means. With `--propagate`, the next one says what is left out, since no output needs it. If the program keeps parts of results, another
     one says where each is kept, why, and what that costs. With public primitives, the next one says what these are expected to cost in each
-    region. A last one lists the stages of every region, which may have lanes of their own (`--par REGION/STAGE.INDEX=4`), each with the
-    loops that it runs in. Nothing is executed: numbers are expected from the statistics of the tensors, which are assumed for those without
-    data.
+    region. With `--array`, the default cut has regions that fit the array, and a line for each cut says what its region would take
+    with the operator behind it. A last one lists the stages of every region, which may have lanes of their own
+    (`--par REGION/STAGE.INDEX=4`), each with the loops that it runs in. Nothing is executed: numbers are expected from the statistics of
+    the tensors, which are assumed for those without data.
     """
 
 

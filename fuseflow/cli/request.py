@@ -89,7 +89,7 @@ class ProgramRequest:
         if not self.schedule.open:
             with counting_bar("lowering Einsums", quiet) as progress:
                 counted = _counted(observe, progress)
-                compiled = compile_source(source, self.schedule, target.machine, counted)
+                compiled = compile_source(source, self.schedule, target.machine, counted, target.array)
             if not quiet and (notice := slow_cut_notice(compiled, self.schedule)):
                 print_notices(console(stderr=True), [notice])
             return ScheduledProgram(compiled)

@@ -28,6 +28,7 @@ from fuseflow.sim.processors import PROCESSORS
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from fuseflow.array.settings import ArraySettings
     from fuseflow.cli.stage_dump import StageDump
     from fuseflow.cli.trace_request import TraceRequest
     from fuseflow.energy import EventEnergies, ProgramEnergy
@@ -37,10 +38,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """A machine, and the simulator that models it."""
+    """A machine, the simulator that models it, and the array that the default cut is to fit."""
 
     machine: Machine
     engine: Engine = "auto"
+    array: ArraySettings | None = None
 
 
 def _target(machine: Machine, engine: Engine, threads: int | None) -> Target:

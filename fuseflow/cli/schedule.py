@@ -5,6 +5,7 @@ from __future__ import annotations
 import click
 
 from fuseflow.autoscheduler.search_defaults import ALLOWED, DEFAULT_TOP
+from fuseflow.cli.array_options import array_option
 from fuseflow.cli.common import FILE, json_option, machine_options
 from fuseflow.cli.deferred import command
 from fuseflow.cli.model_options import model_options
@@ -12,15 +13,16 @@ from fuseflow.cli.program_options import propagation_options, schedule_options, 
 
 
 @command(
-    "Choose a schedule within a budget of resources.",
+    "Choose a schedule within a budget of resources, or for an array of tiles.",
     model_options,
     training_options,
     propagation_options,
     schedule_options,
     machine_options(),
     click.option(
-        "--budget", "budget_text", metavar="BUDGET", required=True, help="mul=64,port=256,fifo=1MB, or small, medium, large."
+        "--budget", "budget_text", metavar="BUDGET", default="", help="mul=64,port=256,fifo=1MB, or small, medium, large."
     ),
+    array_option("Each region fits this array: one that ships with fuseflow, or a YAML file."),
     click.option("-o", "--output", metavar="FILE", type=FILE, help="Write the chosen schedule; - is stdout."),
     click.option("--allow", multiple=True, metavar="LEVER", help=f"What else may be chosen: {', '.join(ALLOWED)}; repeatable."),
     click.option("--pareto", metavar="RESOURCE", help="The curve of cycles over a resource, up to the budget."),
@@ -47,5 +49,6 @@ def schedule() -> None:
     """Choose what is fused, the loop orders and the lanes of MODEL, so that it takes the fewest cycles within a budget.
 
     Each region of the program may take as much as the budget has, because regions run one after the other. The best schedules by estimate
-    are simulated, and so is the unfused program in the formats that it has.
+    are simulated, and so is the unfused program in the formats that it has. With `--array`, each region fits the array, the cycles have
+    those of loading it in them, and what is chosen was placed and routed.
     """

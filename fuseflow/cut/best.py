@@ -11,6 +11,7 @@ import math
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
+from fuseflow.array.settings import ArraySettings
 from fuseflow.cut.costs import PartCosts, RegionEstimates, prepare_costs
 from fuseflow.cut.units import ProgramUnit, with_regions
 from fuseflow.einsum.nodes import Program
@@ -38,9 +39,14 @@ class Cut:
 
 @collection_rare()
 def lower_best(
-    program: Program, schedule: Schedule, machine: Machine, tensors: Mapping[str, Tensor]
+    program: Program,
+    schedule: Schedule,
+    machine: Machine,
+    tensors: Mapping[str, Tensor],
+    array: ArraySettings | None = None,
 ) -> tuple[Schedule, PartitionedProgram, Iterable[CompiledRegion]]:
-    """Return the cut with the fewest expected cycles among the cuts that can be lowered, in the form of `cut_cache.lower_cut`.
+    """Return the cut with the fewest expected cycles among the cuts that can be lowered, in the form of `cut_cache.lower_cut`. On an
+    array, these are the cycles with loading, and cuts whose regions do not all fit come last.
 
     The first estimate of a cut is the sum over its regions, each lowered among operators that run one by one. Lowered together, a
     region may read tensors in other formats. So the whole cut is estimated again, and then cuts whose first estimate is less than
@@ -48,7 +54,7 @@ def lower_best(
     """
     memo = LoweringMemo()
     stored = replace(schedule, recomputed=())  # a cut decides which regions are later ones
-    costs = prepare_costs(program, stored, tensors, RegionEstimates(Estimator(assume_unknown=True), machine), memo)
+    costs = prepare_costs(program, stored, tensors, RegionEstimates(Estimator(assume_unknown=True, array=array), machine), memo)
     best, fewest = None, math.inf
     if costs is None:  # an operator cannot be lowered alone, or its cycles are not known
         cuts = [Cut(name, replace(schedule, fuse_regions=(name,))) for name in ("none", "layerwise", "full")]

@@ -111,10 +111,11 @@ class ProgramRanges:
 
 
 class RegionEstimates(SharedEstimates[float]):
-    """The cycles that regions are expected to take on a machine."""
+    """The cycles that regions are expected to take on a machine. On the array of the estimator these are with loading, and infinite for a
+    region that does not fit."""
 
     def __init__(self, estimator: Estimator, machine: Machine) -> None:
-        super().__init__(estimator, machine, lambda estimate: estimate.bound.cycles)
+        super().__init__(estimator, machine, lambda own: math.inf if own.shortage else own.bound.cycles + own.loading)
 
     def cycles(self, regions: tuple[CompiledRegion, ...], knowledge: TensorKnowledge) -> float:
         """Return the cycles of regions that run one after the other, and add what they write to `knowledge`."""
@@ -210,7 +211,7 @@ class PartCosts:
         key = self.key(request)
         if key not in self._cycles:
             self.estimated += 1
-            lowered = attempt(lower_region, self._before(request), request)
+            lowered = attempt(lower_region, self.before(request), request)
             cost = self.estimates.cycles
             self._cycles[key] = math.inf if isinstance(lowered, Refusal) else cost(lowered[0], self.knowledge.copy())
         return self._cycles[key]
@@ -244,9 +245,9 @@ class PartCosts:
         defined = self.partitioned.program.defined
         read = dict.fromkeys(n for e in request.einsums for n in defined[e].operands if n not in request.einsums)
         patterns = (self.knowledge.patterns.get(n) for n in read)
-        return fusion_key(self._before(request), request), tuple(p and p.fingerprint for p in patterns)
+        return fusion_key(self.before(request), request), tuple(p and p.fingerprint for p in patterns)
 
-    def _before(self, request: RegionRequest) -> LoweringState:
+    def before(self, request: RegionRequest) -> LoweringState:
         """Return the state before a region. It has the tensors that the region reads, but not yet its views of them."""
         program, sources = self.partitioned.program, self.partitioned.sources
         reads = dict.fromkeys(n for e in request.einsums for n in program.defined[e].operands)

@@ -6,6 +6,7 @@ import hashlib
 import json
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from fuseflow.cut.sections import is_part, section_regions
 from fuseflow.einsum.nodes import Program
@@ -21,14 +22,21 @@ from fuseflow.schedule.regions import grown_regions, has_regions
 from fuseflow.schedule.section_names import names_in_sections
 from fuseflow.tensors import Tensor
 
+if TYPE_CHECKING:
+    from fuseflow.array.settings import ArraySettings
+
 
 def lower_cut(
-    program: Program, schedule: Schedule, machine: Machine, tensors: Mapping[str, Tensor]
+    program: Program,
+    schedule: Schedule,
+    machine: Machine,
+    tensors: Mapping[str, Tensor],
+    array: ArraySettings | None = None,
 ) -> tuple[Schedule, PartitionedProgram, Iterable[CompiledRegion]]:
     """Return the schedule, the program in its regions, and these regions, lowered one by one as `lower_for` does. If the schedule
-    leaves the regions to the compiler (`fuse: best`), the cut with the fewest expected cycles is taken, and the returned schedule
-    names its regions. The regions of `layerwise` are taken instead if the program states its regions itself, or if the schedule
-    has splits, stand-ins for intermediates, or names of regions of `layerwise`.
+    leaves the regions to the compiler (`fuse: best`), the cut with the fewest expected cycles is taken, on an array of those that fit, and
+    the returned schedule names its regions. The regions of `layerwise` are taken instead if the program states its regions itself, or if
+    the schedule has splits, stand-ins for intermediates, or names of regions of `layerwise`.
 
     A cut that cannot be lowered is skipped. If none can be lowered, the error of lowering the operators one by one is raised.
     """
@@ -41,14 +49,14 @@ def lower_cut(
         alone = with_later_readers(program, replace(schedule, fuse_regions=section_regions(whole, schedule) or ("none",)))
         return alone, *lower_for(program, alone, machine, tensors)
     store = PrivateStore.open("cuts", ".json")  # to choose takes ten times as long as to compile
-    digest = "" if store is None else cut_digest(program, schedule, machine, tensors)
+    digest = "" if store is None else cut_digest(program, schedule, machine, tensors, array)
     known = None if store is None else recall_cut(store, digest, schedule)
     if known is not None:
         known = with_later_readers(program, known)
         return known, *lower_for(program, known, machine, tensors)
     from fuseflow.cut.best import lower_best  # takes long to load, and a cut that is kept does without
 
-    lowered = lower_best(program, schedule, machine, tensors)
+    lowered = lower_best(program, schedule, machine, tensors, array)
     if store is not None:
         store.write(digest, json.dumps([lowered[0].fuse_regions, lowered[0].regions]).encode())
     return lowered
@@ -63,14 +71,19 @@ def _has_regions_of_layers(program: Program, schedule: Schedule) -> bool:
     return bool(unknown) and {region.name for region in grown_regions(program, (), layerwise=True)}.issuperset(unknown)
 
 
-def cut_digest(program: Program, schedule: Schedule, machine: Machine, tensors: Mapping[str, Tensor]) -> str:
+def cut_digest(
+    program: Program,
+    schedule: Schedule,
+    machine: Machine,
+    tensors: Mapping[str, Tensor],
+    array: ArraySettings | None = None,
+) -> str:
     """Return a digest of everything that decides a cut: the program with the modules and regions of its Einsums, the rest of the
-    schedule, the machine, the tensors, and the sources of fuseflow."""
+    schedule, the machine, the tensors, the array, and the sources of fuseflow."""
     places = [(e.location.path, e.location.region) for e in program.einsums]
     contents = {name: tensor.digest() for name, tensor in tensors.items()}
-    return hashlib.sha256(
-        repr((package_digest(), show(program), places, schedule, machine.settings, contents)).encode()
-    ).hexdigest()
+    decisive = (package_digest(), show(program), places, schedule, machine.settings, contents)
+    return hashlib.sha256(repr(decisive if array is None else (*decisive, array)).encode()).hexdigest()
 
 
 def recall_cut(store: PrivateStore, digest: str, schedule: Schedule) -> Schedule | None:

@@ -14,6 +14,8 @@ from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
+from fuseflow.array.capacity import fifo_tiles, limited_tiles, node_storage, node_tiles
+from fuseflow.array.settings import ArraySettings
 from fuseflow.estimate.counted.memo import Uncountable
 from fuseflow.estimate.dealt_nodes import DealtNodes, NodeNumbers, dealt_largest
 from fuseflow.estimate.dealt_ports import DealtPorts
@@ -62,11 +64,18 @@ class _Unit(NamedTuple):
     fifos: tuple[FifoForm, ...]
 
 
+def _in_lanes(node: n.Primitive, lanes: int) -> n.Primitive:
+    """Return a fork or a merge of two lanes with a number of lanes."""
+    return replace(node, lanes=lanes) if isinstance(node, n.Fork) else replace(node, inputs=node.inputs[:1] * lanes)
+
+
 @dataclass(slots=True, eq=False)
 class DealtResources:
-    """The resources of a graph that is dealt to lanes. The resources of its nodes on the machine of the last call are kept."""
+    """The resources of a graph that is dealt to lanes, with tiles if there is an `array`. The resources of its nodes on the machine of
+    the last call are kept."""
 
     template: LaneTemplate
+    array: ArraySettings | None = None
     _units: tuple[Machine, AreaCount, list[_Unit]] | None = None
 
     def at_most(
@@ -110,7 +119,23 @@ class DealtResources:
         grows = machine.fifo_depth == "auto"
         lanes_of = totals["mul"], totals["add"], totals["special"]
         total = None if slots is None else area + memory_area(workspace + buffer)
-        return Resources(*lanes_of, ports, stream, bytes_, workspace, buffer, area=total, fifo_grows=grows)
+        used = Resources(*lanes_of, ports, stream, bytes_, workspace, buffer, area=total, fifo_grows=grows)
+        return replace(used, tiles=self.tiles(lanes, depth, machine))
+
+    def tiles(self, lanes: Mapping[str, int], depth: int | None, machine: Machine) -> tuple[tuple[str, int], ...]:
+        """Return the tiles that the graph takes, as `capacity.placed_tiles` does, if it states `depth` slots of each FIFO (None: it
+        states none)."""
+        if (array := self.array) is None:
+            return ()
+        (count, units), graph, tiles = self._on(machine), self.template.graph, Counter[str](dict.fromkeys(array.kinds, 0))
+        for each, fixed in zip((*self.template.nodes, *self.template.left_out), units, strict=True):
+            number, width = self.template.lanes(each, lanes), lanes[each.lanes_of] if each.lanes_of else 0
+            for kind, amount in node_tiles(_in_lanes(each.node, width) if width else each.node, graph, array).items():
+                tiles[kind] += amount * number
+            tokens = fixed.tokens[:1] * width if width and isinstance(each.node, n.Merge) else fixed.tokens
+            deep = 0 if depth is None else sum(fifo_tiles(depth, token, array) for token in tokens)
+            tiles[array.memory.kind] += (node_storage(each.node, count, array, {}).tiles + deep) * number
+        return limited_tiles(tiles, array)
 
     def _on(self, machine: Machine) -> tuple[AreaCount, list[_Unit]]:
         """Return the count of resources on a machine, and the resources of each node in one lane."""
@@ -161,11 +186,12 @@ class _LaneGraph:
 @dataclass(eq=False)  # without slots: cached properties are stored in the instance
 class DealtGraph:
     """A graph whose indices are dealt to lanes, for any number of lanes. `serial` is the graph on one lane, counted. `levels` has
-    the indices at each level of its streams."""
+    the indices at each level of its streams, and `array` the tiles among its resources, if there is one."""
 
     template: LaneTemplate
     serial: GraphBounds
     levels: Mapping[n.Port, Levels]
+    array: ArraySettings | None = None
     _graphs: tuple[Machine, dict[LaneNumbers, _LaneGraph]] | None = None
     _behind: frozenset[int] | None = None
 
@@ -177,7 +203,7 @@ class DealtGraph:
     @cached_property
     def resources(self) -> DealtResources:
         """The resources that the nodes take in lanes."""
-        return DealtResources(self.template)
+        return DealtResources(self.template, self.array)
 
     def cost(self, lanes: Mapping[str, int], machine: Machine, depth: int | None) -> LaneCost:
         """Return the cost with `lanes` of each index, and with FIFOs of `depth` slots; None takes the depth of the machine.

@@ -92,7 +92,9 @@ class LaneCosts:
         """Return the graph with these indices dealt to lanes, None if not all of its streams were counted on one lane."""
         if indices not in self._dealt:
             counted = len(self.serial.counts.streams) == len(self.serial.counts.flows)
-            self._dealt[indices] = DealtGraph(self.template(indices), self.serial, self.levels) if counted else None
+            self._dealt[indices] = (
+                DealtGraph(self.template(indices), self.serial, self.levels, self.estimator.array) if counted else None
+            )
         return self._dealt[indices]
 
     def template(self, indices: tuple[str, ...]) -> LaneTemplate:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Generic, TypeVar
 
+from fuseflow.array.settings import ArraySettings
 from fuseflow.costs import TensorStatistics, measure_statistics
 from fuseflow.costs.live_bytes import live_bytes, written_bytes
 from fuseflow.costs.statistics import assume_statistics, view_statistics
@@ -94,13 +95,15 @@ class Estimator:
 
     With `statistics_only`, it uses no coordinates of tensors. It uses only their statistics, and two numbers for each pair of
     tensors where one is looked up by the coordinates of the other. `assumptions` are statistics that a user stated. With
-    `assume_unknown`, the default statistics of the compiler are assumed for a sparse input without data.
+    `assume_unknown`, the default statistics of the compiler are assumed for a sparse input without data. With an `array`, tiles are
+    among the resources of regions.
     """
 
     statistics_only: bool = False
     assumptions: Assumptions = field(default_factory=Assumptions)
     memo: CountMemo = field(default_factory=CountMemo)
     assume_unknown: bool = False
+    array: ArraySettings | None = None
 
     def estimate(
         self,
@@ -153,7 +156,16 @@ class Estimator:
         knowledge.write(region.graph, work, {name: name for name in region.graph.declared})
         self.add_views(region.views_after, knowledge)
         return RegionEstimate(
-            region.name, region.einsums, work, bounds.bound, config, counts, machine, bounds.load, chip=bounds.chip
+            region.name,
+            region.einsums,
+            work,
+            bounds.bound,
+            config,
+            counts,
+            machine,
+            bounds.load,
+            chip=bounds.chip,
+            array=self.array,
         )
 
     def _tiled(self, region: EstimatorRegion, tiled: TileGraph, machine: Machine, knowledge: TensorKnowledge) -> RegionEstimate:

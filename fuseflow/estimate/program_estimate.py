@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
-from fuseflow.array.capacity import TileUse, tile_use
+from fuseflow.array.capacity import TileUse, loading_cycles, placed_tiles, tile_use
 from fuseflow.array.settings import ArraySettings
 from fuseflow.energy import EventEnergies, ProgramEnergy, dram_name, load_event_energies
 from fuseflow.energy.counts import DramEvents, EnergyCounts, NodeEvents, energy_counts, with_preloads
@@ -45,11 +45,24 @@ class RegionEstimate:
     repeats: tuple[RegionRepeat, ...] = ()
     chip: ScratchpadLoad = field(default_factory=ScratchpadLoad)
     runs: float = 1.0
+    array: ArraySettings | None = None
 
     @property
     def resources(self) -> Resources:
-        """The resources that the graph of the region takes on the machine."""
-        return graph_resources(self.counts.graph, self.machine, held_entries(self.counts))
+        """The resources that the graph of the region takes on the machine, and the tiles of the array that the estimator has."""
+        used = graph_resources(self.counts.graph, self.machine, held_entries(self.counts))
+        return used if self.array is None else replace(used, tiles=placed_tiles(self.counts.graph, self.array, self.machine))
+
+    @property
+    def shortage(self) -> str:
+        """What the array of the estimator lacks for the region, as the beginning of a sentence; empty if the region fits."""
+        use = None if self.array is None else tile_use(self.counts.graph, self.array, self.machine)
+        return "" if use is None or use.fits else use.shortage(self.name)
+
+    @property
+    def loading(self) -> int:
+        """The cycles that it takes to load the region on the array of the estimator, without hops; 0 without an array."""
+        return 0 if self.array is None else loading_cycles(self.resources, self.array)
 
     def tiles_on(self, array: ArraySettings) -> TileUse:
         """Return the tiles that the graph of the region takes on an array. Raises `ArrayError` for a primitive without a row in the

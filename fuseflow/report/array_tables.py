@@ -11,6 +11,7 @@ from rich.table import Table
 from fuseflow.array.capacity import TileUse
 from fuseflow.array.placed_region import PlacedRegion
 from fuseflow.array.settings import ArraySettings
+from fuseflow.explain.array_cuts import ArrayCut
 from fuseflow.report.tables import add_footer, plain_table
 
 if TYPE_CHECKING:
@@ -77,6 +78,27 @@ def placed_json(regions: Mapping[str, PlacedRegion], cycles: Mapping[str, Placed
             "ideal_cycles": cycles[name].ideal if cycles else None,
         }
         for name, placed in regions.items()
+    ]
+
+
+def cut_lines(cuts: Iterable[ArrayCut]) -> Iterator[str]:
+    """Yield a line for each cut: what the region before it would take with the operator behind it."""
+    for cut in cuts:
+        told = f"no region with it: {cut.refusal}" if cut.use is None else f"with it {cut.use.extreme}"
+        yield escape(f"cut before {cut.operator}: {told}{'' if cut.use is None or not cut.use.fits else ', which fits'}")
+
+
+def cuts_json(cuts: Iterable[ArrayCut]) -> list[dict[str, Any]]:
+    """Return cuts as plain values."""
+    return [
+        {
+            "before": cut.operator,
+            "region": cut.region,
+            "needed": None if cut.use is None else dict(cut.use.needed),
+            "missing": None if cut.use is None else dict(cut.use.missing),
+            "refusal": cut.refusal,
+        }
+        for cut in cuts
     ]
 
 

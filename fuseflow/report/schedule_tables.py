@@ -95,28 +95,48 @@ def budget_lines(choice: BudgetChoice) -> Iterator[str | Table]:
 
 def _trial_table(choice: BudgetChoice) -> Table:
     simulated = any(trial.cycles is not None for trial in choice.trials)
-    columns = ("estimated\ncycles", *(["cycles"] if simulated else []), "of\nunfused", "")
+    loaded = any(trial.loading for trial in choice.trials)
+    columns = (
+        "estimated\ncycles",
+        *(["cycles"] if simulated else []),
+        *(["loading\ncycles"] if loaded else []),
+        "of\nunfused",
+        "",
+    )
     table = plain_table("fused", *columns, numbers_from=1)
     for trial in choice.trials:
         cycles = [] if not simulated else ["" if trial.cycles is None else f"{trial.cycles:,}"]
         estimate = "" if trial.estimate == inf else f"{trial.estimate:,.0f}"
+        loading = [f"{sum(trial.loading.values()):,}" if trial.loading else ""] if loaded else []
         note = "chosen" if trial.chosen else escape(trial.refused)
-        table.add_row(_short(trial.name), estimate, *cycles, _times(trial, choice.unfused), note)
+        table.add_row(_short(trial.name), estimate, *cycles, *loading, _times(trial, choice.unfused), note)
     table.columns[-1].justify = "left"
     return table
 
 
 def _decision_table(choice: BudgetChoice) -> Table:
     """Return a table of the choices for each region: the order of its loops, its lanes, with a dot between a stage and its index,
-    and the slots of its FIFOs where they are not the default of the machine."""
-    table, schedule = plain_table("chosen region", "order", "lanes", "slots", numbers_from=3), choice.schedule
+    and the slots of its FIFOs where they are not the default of the machine. On an array it has the tiles of each kind, the hops of the
+    longest link, and the cycles of loading."""
+    on_array = [(*placed.array.kinds, "longest\nhops", "loading\ncycles") for placed in choice.placed.values()][:1]
+    table = plain_table(
+        "chosen region", "order", "lanes", "slots", *(name for names in on_array for name in names), numbers_from=3
+    )
+    schedule = choice.schedule
     lanes = [(*split_lanes(name), count) for name, count in schedule.parallel]
     for region in choice.compiled.regions:
         own = [f"{stage}.{i}={count}" if stage else f"{i}={count}" for of, stage, i, count in lanes if of == region.name]
         slots = [f"{depth:,}" for name, depth in schedule.depths if split_fifo(name) == (region.name, "")]
         order = ", ".join(region.fused.order)
-        table.add_row(_short(region.name), *map(escape, (order, ", ".join(own), "".join(slots))))
+        placed = _placed_cells(choice, region.name) if on_array else ()
+        table.add_row(_short(region.name), *map(escape, (order, ", ".join(own), "".join(slots))), *placed)
     return table
+
+
+def _placed_cells(choice: BudgetChoice, region: str) -> tuple[str, ...]:
+    placed = choice.placed[region]
+    hops = 0 if placed.longest is None else placed.longest.hops
+    return tuple(f"{number:,}" for number in (*placed.tiles.values(), hops, choice.chosen.loading[region]))
 
 
 def _storage_lines(schedule: Schedule) -> Iterator[str]:
@@ -151,8 +171,8 @@ def _resource_table(choice: BudgetChoice) -> Table:
     """Return a table of the components: the most that a region takes, the budget, and the share of the time in which lanes work."""
     table = plain_table("", "takes", "budget", "share", "busy", numbers_from=1)
     resources, shares = choice.chosen.resources, choice.budget.shares(choice.chosen.resources)
-    for name in COMPONENTS:
-        used = getattr(resources, name)
+    for name in (*COMPONENTS, *(kind for kind, _ in resources.tiles)):
+        used = resources.amount(name)
         limit = choice.budget.limits.get(name)
         busy = f"{choice.busy[name]:.0%}" if name in choice.busy else ""
         budgeted = ["", ""] if limit is None else [amount_text(name, limit), f"{shares[name]:.0%}"]

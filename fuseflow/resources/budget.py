@@ -7,7 +7,7 @@ holds for the whole program: intermediates lie in the memory from one region to 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import MappingProxyType
 
 from fuseflow.byte_sizes import BYTE_UNITS, BYTES_HINT, MOST_COUNTED, byte_text, split_amount
@@ -27,7 +27,7 @@ GATE_UNITS: Mapping[str, int] = MappingProxyType({"": 1, "K": 1_000, "M": 1_000_
 @dataclass(frozen=True, slots=True)
 class Budget:
     """The most of each component that a region may occupy, and the most bytes of intermediates that may be alive at the same time
-    (`live`). What has no limit is unlimited.
+    (`live`). What has no limit is unlimited. On an `array`, the limits have its tiles by kind, too.
 
     >>> str(Budget.parse("mul=16,fifo=64KB")), Budget.parse("small,mul=32").limits["mul"]
     ('mul=16,fifo=64KB', 32)
@@ -35,6 +35,7 @@ class Budget:
 
     limits: Mapping[str, int]
     live: int | None = None
+    array: str = ""
 
     @classmethod
     def of(cls, budget: Budget | str | Mapping[str, int | str]) -> Budget:
@@ -70,30 +71,37 @@ class Budget:
     def _ordered(cls, limits: Mapping[str, int]) -> Budget:
         return cls(MappingProxyType({name: limits[name] for name in COMPONENTS if name in limits}), limits.get(LIVE))
 
+    def on_array(self, array: str, tiles: Mapping[str, int]) -> Budget:
+        """Return the budget with the tiles of an array, by the names that `Resources.tiles` has."""
+        return replace(self, limits=MappingProxyType({**self.limits, **tiles}), array=array)
+
     def __hash__(self) -> int:
         return hash((tuple(self.limits.items()), self.live))
 
     def __str__(self) -> str:
-        return ",".join(f"{name}={amount_text(name, limit)}" for name, limit in self.to_json().items())
+        limits = ",".join(f"{name}={amount_text(name, limit)}" for name, limit in self.to_json().items())
+        return " on ".join(part for part in (limits, self.array and f"array `{self.array}`") if part)
 
     def with_limit(self, component: str, limit: int) -> Budget:
         """Return the budget with another limit of one component."""
-        return Budget._ordered({**self.to_json(), component: limit})
+        limits = {**self.limits, component: limit}
+        return replace(self, limits=MappingProxyType({name: limits[name] for name in (*COMPONENTS, *limits) if name in limits}))
 
     def exceeded(self, resources: Resources) -> dict[str, int | None]:
         """Return the components of some resources that exceed the budget, with their amounts (None: a FIFO has no bound)."""
-        used = {name: getattr(resources, name) for name in self.limits}
+        used = {name: resources.amount(name) for name in self.limits}
         return {name: value for name, value in used.items() if value is None or value > self.limits[name]}
 
     def shares(self, resources: Resources) -> dict[str, float]:
         """Return, for each component with a limit, the share of the limit that some resources take; infinite if a FIFO has no
         bound."""
-        used = {name: getattr(resources, name) for name in self.limits}
+        used = {name: resources.amount(name) for name in self.limits}
         return {name: float("inf") if value is None else value / self.limits[name] for name, value in used.items()}
 
     def to_json(self) -> dict[str, int]:
-        """Return the limits as plain values, that of `live` included."""
-        return {**self.limits, **({} if self.live is None else {LIVE: self.live})}
+        """Return the limits as plain values, that of `live` included, without the tiles of the array."""
+        limits = {name: limit for name, limit in self.limits.items() if name in COMPONENTS}
+        return {**limits, **({} if self.live is None else {LIVE: self.live})}
 
 
 def amount_text(component: str, amount: int) -> str:

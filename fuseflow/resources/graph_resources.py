@@ -32,6 +32,8 @@ class Resources:
 
     `fifo_grows` says that a run may deepen FIFOs: `fifo` and `area` are then lower bounds. `workspace_bound` says that no run
     counted the entries that are held back: `workspace` is then an upper bound.
+
+    `tiles` has the tiles of each kind that the graph takes on an array, by the name of their limit in a budget; empty without an array.
     """
 
     mul: int = 0
@@ -45,25 +47,34 @@ class Resources:
     area: int | None = 0
     fifo_grows: bool = False
     workspace_bound: bool = False
+    tiles: tuple[tuple[str, int], ...] = ()
+
+    def amount(self, name: str) -> int | None:
+        """Return the amount of a component, or of a kind of tiles; None for a FIFO without a bound."""
+        amount: int | None = getattr(self, name) if name in COMPONENTS else dict(self.tiles).get(name, 0)
+        return amount
 
     @classmethod
     def most_of(cls, regions: Iterable[Resources]) -> Resources:
         """Return the most of each component over regions that run one after the other."""
         regions = tuple(regions)
+        kinds = dict.fromkeys(name for region in regions for name, _ in region.tiles)
         amounts: dict[str, list[Any]] = {name: [getattr(region, name) for region in regions] for name in COMPONENTS}
         most: dict[str, Any] = {name: None if None in each else max(each, default=0) for name, each in amounts.items()}
         return cls(
             **most,
             fifo_grows=any(region.fifo_grows for region in regions),
             workspace_bound=any(region.workspace_bound for region in regions),
+            tiles=tuple((name, max(dict(region.tiles).get(name, 0) for region in regions)) for name in kinds),
         )
 
     def to_json(self) -> dict[str, Any]:
-        """Return the components as a JSON object, with `fifo_grows` and `workspace_bound` where they are set."""
-        return {name: value for name, value in asdict(self).items() if name in COMPONENTS or value}
+        """Return the components as a JSON object, with `fifo_grows`, `workspace_bound` and `tiles` where they are set."""
+        values = {**asdict(self), "tiles": dict(self.tiles)}
+        return {name: value for name, value in values.items() if name in COMPONENTS or value}
 
 
-COMPONENTS: tuple[str, ...] = tuple(field.name for field in fields(Resources) if field.type != "bool")
+COMPONENTS: tuple[str, ...] = tuple(field.name for field in fields(Resources) if field.type in ("int", "int | None"))
 """The names of the components, as budgets and tables have them."""
 
 

@@ -79,7 +79,7 @@ def test_an_array_of_the_user_without_delays_and_fewer_tracks(tmp_path: Path) ->
 
 def test_what_does_not_fit_says_both_numbers(tmp_path: Path) -> None:
     (tmp_path / "small.yaml").write_text(SMALL)
-    result = fuseflow("place", *SPMM, "--array", tmp_path / "small.yaml", "-o", tmp_path / "placed")
+    result = fuseflow("place", *SPMM, "--fuse", "full", "--array", tmp_path / "small.yaml", "-o", tmp_path / "placed")
     assert result.exit_code == 2 and not (tmp_path / "placed").exists()
     assert (
         "region `full` needs " in result.stderr

@@ -51,6 +51,23 @@ def test_the_schedule_runs_and_is_within_the_budget(chosen: Path) -> None:
     assert all(r["resources"][name] <= limit for r in result["regions"] for name, limit in budget.limits.items())
 
 
+def test_a_schedule_for_an_array_says_what_fits_and_what_loading_takes(tmp_path: Path) -> None:
+    words = ["schedule", *PROGRAM, "--array", "onyx", "--top", "1", "--no-store"]
+    result = fuseflow(*words, "-o", tmp_path / "best.yaml", "--json", tmp_path / "choice.json")
+    assert result.exit_code == 0, result.output
+    choice = json.loads((tmp_path / "choice.json").read_text())
+    taken = next(trial for trial in choice["trials"] if trial["chosen"])
+    assert choice["budget"] == {} and choice["array"] == "onyx"
+    assert taken["resources"]["tiles"].keys() == {"PE tiles", "MEM tiles", "IO tiles"}
+    run = fuseflow("run", *PROGRAM, "--schedule", tmp_path / "best.yaml", "--json", tmp_path / "run.json", "--quiet")
+    assert run.exit_code == 0, run.output
+    ran = json.loads((tmp_path / "run.json").read_text())
+    assert taken["cycles"] == ran["cycles"] + sum(taken["loading"].values())
+    assert "loading" in result.stdout and "IO tiles" in result.stdout
+    placed = fuseflow("place", *PROGRAM, "--schedule", tmp_path / "best.yaml", "--array", "onyx", "-q")
+    assert placed.exit_code == 0, placed.output
+
+
 def test_the_report_has_the_order_the_lanes_and_the_slots_of_every_region(chosen: Path) -> None:
     printed = (chosen / "printed").read_text()
     schedule = Schedule.load(chosen / "best.yaml")
@@ -212,13 +229,21 @@ def test_without_or_tools_there_is_no_search(missing: str, tmp_path: Path, monke
         (["--budget", "port=1"], "single operators take port="),
         (["--budget", "mul=8,port=2,fifo=64KB"], "FIFOs of machine `ideal` have no bound, so that no `fifo` has room for them"),
         (["--budget", "area=1000000000"], "so that no `area` has room"),
-        ([], "Missing option '--budget'"),
+        ([], "no `--budget` and no `--array`"),
+        (["--array", "onix"], "did you mean `onyx`?"),
+        (
+            ["--array", "tiny.yaml"],
+            "region `T` needs 12 PE and 10 MEM and 8 ports, and array `tiny` has 8 and 8 and 4; it is one operator",
+        ),
+        (["--array", "tiny.yaml"], "hint: a larger array, `--preload TENSOR`, or ports that are shared"),
     ],
 )
 def test_what_cannot_be_is_refused_with_what_would(
     words: list[str], message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)  # where the store is, which several tests would make at once
+    grid, tiles = "grid: {columns: 4, rows: 4}", "tiles: {pattern: PM, kinds: {P: PE, M: MEM}}"
+    (tmp_path / "tiny.yaml").write_text(f"array: {{{grid}, {tiles}, ports: {{side: north}}, footprint: onyx}}")
     result = fuseflow("schedule", *PROGRAM, *words)
     assert result.exit_code == 2
     assert message in result.output and "fifo=0" not in result.output

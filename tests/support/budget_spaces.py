@@ -9,10 +9,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from itertools import combinations, product
-from math import inf
+from math import ceil, inf
 
 import numpy as np
 
+from fuseflow.array.capacity import tile_use
+from fuseflow.array.settings import ArraySettings
 from fuseflow.autoscheduler.budget.lane_models import lane_counts
 from fuseflow.autoscheduler.budget.settings import SETTINGS
 from fuseflow.compiler import compile_source
@@ -72,6 +74,8 @@ class AllCandidates:
     budget: Budget
     base: Schedule
     orders: int
+    array: ArraySettings | None = None
+    """Every region fits this array, and its cycles have those of loading it in them."""
     estimator: Estimator = field(default_factory=lambda: Estimator(assume_unknown=True))
     compiled: int = 0
     _lanes: dict[object, float] = field(default_factory=dict)
@@ -102,14 +106,13 @@ class AllCandidates:
 
     def _best_lanes(self, schedule: Schedule, program: Compiled) -> float:
         """Return the cycles of a program whose regions each have their best lanes. Lanes of one region change nothing of another."""
-        total, copies = 0.0, inf
+        total = 0.0
         estimates = _by_name(self._estimate(program))
         for region in program.regions:
             if region.einsums:
                 total += min(self._with_lanes(schedule, region), default=inf)
             else:
-                copies = estimates[region.name].bound.cycles
-                total += inf if self.budget.exceeded(estimates[region.name].resources) else copies
+                total += self._cost(estimates[region.name], region)
         return total
 
     def _with_lanes(self, schedule: Schedule, region: CompiledRegion) -> Iterator[float]:
@@ -128,8 +131,19 @@ class AllCandidates:
         program = self._program(schedule)
         if program is None:
             return inf
-        estimate = _by_name(self._estimate(program))[name]
-        return inf if self.budget.exceeded(estimate.resources) else float(estimate.bound.cycles)
+        region = next(region for region in program.regions if region.name == name)
+        return self._cost(_by_name(self._estimate(program))[name], region)
+
+    def _cost(self, estimate: RegionEstimate, region: CompiledRegion) -> float:
+        """Return the cycles of a region, infinite if it does not fit."""
+        if self.budget.exceeded(estimate.resources):
+            return inf
+        cycles = float(estimate.bound.cycles)
+        if self.array is None:
+            return cycles
+        load, use = self.array.load, tile_use(region.graph, self.array, self.machine)
+        words = load.words_per_tile * sum(use.needed.values())
+        return cycles + ceil(words / load.words_per_cycle) + load.drain if use.fits else inf
 
     def _program(self, schedule: Schedule) -> Compiled | None:
         self.compiled += 1

@@ -9,6 +9,7 @@ from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from math import inf
 
+from fuseflow.array.capacity import loading_cycles
 from fuseflow.autoscheduler.budget.cut_graph import OrderedRange
 from fuseflow.autoscheduler.budget.decision import Lanes, RegionDecision
 from fuseflow.autoscheduler.budget.lane_models import Deal
@@ -28,7 +29,8 @@ from fuseflow.schedule import Schedule
 
 @dataclass(frozen=True, slots=True)
 class RegionCost:
-    """The cycles of a region and of the copies that it reads, and of each resource the most that one of their graphs occupies.
+    """The cycles of a region and of the copies that it reads, with those of loading them on an array, and of each resource the most that
+    one of their graphs occupies.
 
     `least` are the cycles if no FIFO was ever full: deeper ones do not make the region faster than that. Cycles are infinite if
     the region is expected to stand still, because its FIFOs have too few slots.
@@ -81,6 +83,7 @@ class LoweredCosts:
         copies = ordered.figures[:-1]
         waits, own = sum(figures.cycles for figures in copies), inf if bound.stands_still else float(bound.cycles)
         least = float(replace(bound, fifos=0, imbalance=0).cycles)
+        waits += self._loading(used)
         self.estimator.memo.forget(SETTINGS.kept_counts)
         used = Resources.most_of((*(figures.resources for figures in copies), used))
         return RegionCost(waits + own, used, waits + least)
@@ -92,9 +95,13 @@ class LoweredCosts:
             return [None] * len(decisions)
         whole = [decision for decision in decisions if not decision.has_stages]
         cycles = self.lane_costs(ordered).near([(dict(decision.lanes), decision.depth) for decision in whole])
-        copies = sum(figures.cycles for figures in ordered.figures[:-1])
-        known = {decision: own + copies for decision, own in zip(whole, cycles, strict=True) if own is not None}
+        before = ordered.figures[-1].loading + sum(figures.cycles for figures in ordered.figures[:-1])
+        known = {decision: own + before for decision, own in zip(whole, cycles, strict=True) if own is not None}
         return [known.get(decision) for decision in decisions]
+
+    def _loading(self, used: Resources) -> int:
+        """Return the cycles of loading a graph on the array, 0 without one."""
+        return 0 if self.estimator.array is None else loading_cycles(used, self.estimator.array)
 
     def lane_costs(self, ordered: OrderedRange) -> LaneCosts:
         """Return the costs of a range in any lanes, which are computed from its graph in one lane."""

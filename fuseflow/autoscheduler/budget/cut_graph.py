@@ -33,9 +33,10 @@ from fuseflow.tensors import Tensor
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RegionFigures:
-    """The figures of a region in one lane. `memory` is how many cycles the memory moves its bytes. All cycles are multiplied by
-    `stretch`, because the memory refreshes itself. `occupied` has the cycles of every node, `held` the entries that nodes hold
-    back, and `work`, for each component (such as `mul`), the cycles of all its units of arithmetic added up."""
+    """The figures of a region in one lane. `memory` is how many cycles the memory moves its bytes, and `loading` how many it takes to
+    load the region on an array. All other cycles are multiplied by `stretch`, because the memory refreshes itself. `occupied` has the
+    cycles of every node, `held` the entries that nodes hold back, and `work`, for each component (such as `mul`), the cycles of all its
+    units of arithmetic added up."""
 
     cycles: float
     memory: float
@@ -44,17 +45,19 @@ class RegionFigures:
     held: Mapping[str, HeldEntries]
     work: Mapping[str, float]
     resources: Resources
+    loading: int
 
     @classmethod
     def of(cls, estimate: RegionEstimate, machine: Machine) -> RegionFigures:
         return cls(
-            float(estimate.bound.cycles),
+            float(estimate.bound.cycles) + estimate.loading,
             float(estimate.bound.memory),
             1 / (1 - estimate.bound.refresh),
             {node.name: float(node.occupied) for node in estimate.work.nodes},
             held_entries(estimate.counts),
             lane_cycles(estimate, machine),
             estimate.resources,
+            estimate.loading,
         )
 
     def renamed(self, nodes: tuple[str, ...]) -> RegionFigures:

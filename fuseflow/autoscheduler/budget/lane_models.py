@@ -14,7 +14,7 @@ and merges, so it may be less.
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterator, Mapping
+from collections.abc import Container, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from itertools import combinations, product
 from math import ceil, inf, prod
@@ -22,6 +22,7 @@ from math import ceil, inf, prod
 import numpy as np
 import numpy.typing as npt
 
+from fuseflow.array.capacity import placed_tiles
 from fuseflow.autoscheduler.budget.cut_graph import OrderedRange
 from fuseflow.autoscheduler.budget.decision import Lanes
 from fuseflow.autoscheduler.budget.settings import SETTINGS
@@ -36,7 +37,14 @@ from fuseflow.resources.budget import Budget
 from fuseflow.samml.nodes import Edge
 
 Amounts = npt.NDArray[np.float64]
-"""The amount of each of `resources.COMPONENTS`. FIFOs count with one slot each, but in the area with the slots of the machine."""
+"""The amount of each of `resources.COMPONENTS`, and of each kind of tiles on an array. FIFOs count with one slot each, but in the area
+with the slots of the machine."""
+
+
+def amounts_by_name(amounts: Amounts, limits: Iterable[str]) -> dict[str, float]:
+    """Return amounts by name, given the names of limits, which have all kinds of tiles."""
+    tiles = (name for name in limits if name not in COMPONENTS)
+    return dict(zip((*COMPONENTS, *tiles), amounts, strict=True))
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,14 +71,14 @@ class LaneModel:
     """The resources and cycles of one region in any lanes.
 
     `sizes` has the size of each index that can be dealt. `corners` has the measured amounts, for two and three lanes. `copied`
-    has, by set of indices, the cycles of the busiest node that is copied for just these. `copies` (of tensors) and `memory` are
-    cycles that lanes do not shorten, and all cycles are multiplied by `stretch` because the memory refreshes itself.
+    has, by set of indices, the cycles of the busiest node that is copied for just these. `before` (copies of tensors and loading) and
+    `memory` are cycles that lanes do not shorten, and the others are multiplied by `stretch` because the memory refreshes itself.
     """
 
     sizes: Mapping[str, int]
     corners: Mapping[Lanes, Amounts]
     copied: Mapping[frozenset[str], float]
-    copies: float
+    before: float
     memory: float
     stretch: float
 
@@ -89,8 +97,8 @@ class LaneModel:
         for node, occupied in figures.occupied.items():
             indices = frozenset(enclosing.get(node, ()))
             copied[indices] = max(copied.get(indices, 0.0), occupied)
-        waits = sum(copy.cycles for copy in copies)
-        return cls(sizes, corners, copied, waits, figures.memory, figures.stretch)
+        before = figures.loading + sum(copy.cycles for copy in copies)
+        return cls(sizes, corners, copied, before, figures.memory, figures.stretch)
 
     def with_pairs(self, costs: LaneCosts, every: bool) -> LaneModel:
         """Return the model with two and three lanes of pairs of indices added: of `every` pair, or of the most promising ones."""
@@ -145,13 +153,13 @@ class LaneModel:
         """Return the least cycles of the region with these lanes, with the copies that it reads."""
         count = dict(lanes)
         compute = max(cycles / prod(count.get(index, 1) for index in indices) for indices, cycles in self.copied.items())
-        return self.copies + max(compute, self.memory) * self.stretch
+        return self.before + max(compute, self.memory) * self.stretch
 
 
 def fits(amounts: Amounts, budget: Budget, depth: int | None) -> bool:
     """Return whether amounts are within a budget, with FIFOs of `depth` slots, or without a bound if it is None."""
     slots = inf if depth is None else depth
-    used = dict(zip(COMPONENTS, amounts, strict=True))
+    used = amounts_by_name(amounts, budget.limits)
     used["fifo"] *= slots
     used["area"] *= inf if depth is None else 1
     return all(used[name] <= limit for name, limit in budget.limits.items())
@@ -189,8 +197,11 @@ class LaneMeasure:
                 return {lanes: self._amounts(self._made(lanes)) for lanes in several}
         except ScheduleError:
             return {}
-        resources, machine = DealtResources(template), self.costs.machine
-        return {lanes: self._amounts(resources.at_most(self.held, dict(lanes), self._depth, machine)) for lanes in several}
+        resources, machine = DealtResources(template, self.costs.estimator.array), self.costs.machine
+        used = {lanes: resources.at_most(self.held, dict(lanes), self._depth, machine) for lanes in several}
+        # The slots of the machine are in tiles already, those that a schedule states are not.
+        stated_none = {lanes: resources.tiles(dict(lanes), None, machine) for lanes in several}
+        return {lanes: self._amounts(replace(own, tiles=stated_none[lanes])) for lanes, own in used.items()}
 
     def copied(self, indices: tuple[str, ...]) -> set[str]:
         """Return the names, on one lane, of the nodes that are copied if these indices are dealt, which must be possible."""
@@ -202,7 +213,8 @@ class LaneMeasure:
         origins = {node.name: without_lanes(node.name, made.places.get(node.name, ())) for node in made.graph.nodes}
         held = {name: self.held[origin] for name, origin in origins.items() if origin in self.held}
         slots = {Edge(node.name, k): self._depth for node in made.graph.nodes for k in range(len(node.inputs))}
-        return graph_resources(made.graph, self.costs.machine, held, slots)
+        used, array = graph_resources(made.graph, self.costs.machine, held, slots), self.costs.estimator.array
+        return used if array is None else replace(used, tiles=placed_tiles(made.graph, array, self.costs.machine))
 
     @property
     def _depth(self) -> int:
@@ -210,7 +222,8 @@ class LaneMeasure:
 
     def _amounts(self, used: Resources) -> Amounts:
         """Return the resources as amounts. FIFOs count with one slot each."""
-        return np.array([(getattr(used, name) or 0) / (self._depth if name == "fifo" else 1) for name in COMPONENTS])
+        names = *COMPONENTS, *(name for name, _ in used.tiles)
+        return np.array([(used.amount(name) or 0) / (self._depth if name == "fifo" else 1) for name in names])
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -229,8 +242,8 @@ class StageLanes:
         `floor` cycles. `slots` has the components that count, and the slots of each FIFO."""
         options: list[Option] = []
         for count in lane_counts(self.size):
-            more = self.two + (count - 2) * (self.three - self.two) if count > 1 else np.zeros(len(COMPONENTS))
-            added = {name: ceil(amount) for name, amount in zip(COMPONENTS, more, strict=True)}
+            more = self.two + (count - 2) * (self.three - self.two) if count > 1 else np.zeros_like(self.two)
+            added = {name: ceil(amount) for name, amount in amounts_by_name(more, slots).items()}
             amounts = tuple(ceil(added[name] * factor) for name, factor in slots.items())
             options.append(Option(max(floor, self.cycles / count), amounts))
             if self.cycles / count <= floor:
@@ -242,14 +255,14 @@ class StageLanes:
 class StageModel:
     """The stages of a region that can be dealt over each index, and the amounts of its graph in one lane (`base`).
 
-    `floor` has, by index, the cycles that its lanes do not shorten: of the nodes outside all stages, and of the memory. `copies`
-    are the cycles of the copies that the region reads. `stretch` multiplies its cycles for refreshes of the memory.
+    `floor` has, by index, the cycles that its lanes do not shorten: of the nodes outside all stages, and of the memory. `before`
+    are the cycles of the copies that the region reads, and of loading. `stretch` multiplies its cycles for refreshes of the memory.
     """
 
     base: Amounts
     stages: dict[str, tuple[StageLanes, ...]]
     floor: dict[str, float]
-    copies: float
+    before: float
     stretch: float
 
     @classmethod
@@ -275,13 +288,14 @@ class StageModel:
                 dealt.append(StageLanes(f"/{stage}.{index}", size, cycles, *(more - base for more in amounts.values())))
             stages[index] = tuple(dealt)
             floor[index] = max(figures.memory, *(c for node, c in figures.occupied.items() if node not in copied), 0.0)
-        return cls(base, stages, floor, sum(copy.cycles for copy in copies), figures.stretch)
+        before = figures.loading + sum(copy.cycles for copy in copies)
+        return cls(base, stages, floor, before, figures.stretch)
 
     def lanes(self, budget: Budget, slots: float) -> list[Lanes]:
         """Return, for each index that several stages have, the lanes of the stages with which the slowest is as fast as the
         budget allows. FIFOs have `slots` slots."""
         factors = {name: slots if name == "fifo" else 1.0 for name in budget.limits}
-        base = dict(zip(COMPONENTS, self.base, strict=True))
+        base = amounts_by_name(self.base, budget.limits)
         room = tuple(int(limit - base[name] * factors[name]) for name, limit in budget.limits.items())
         choices = (self._selected(index, factors, room) for index, stages in self.stages.items() if len(stages) > 1)
         return [lanes for lanes in choices if lanes]
@@ -294,7 +308,7 @@ class StageModel:
             for index, stages in self.stages.items()
             if any(stage.loop in count for stage in stages)
         ]
-        return self.copies + max(slowest, default=0.0) * self.stretch
+        return self.before + max(slowest, default=0.0) * self.stretch
 
     def _selected(self, index: str, slots: Mapping[str, float], room: tuple[int, ...]) -> Lanes:
         stages = self.stages[index]

@@ -52,7 +52,7 @@ class RangeCosts:
             return inf
         *copies, region = edge.figures
         compute = max((region.work[name] / limit for name, limit in budget.limits.items() if name in region.work), default=0.0)
-        return sum(copy.cycles for copy in copies) + max(compute, region.memory) * region.stretch
+        return sum(copy.cycles for copy in copies) + region.loading + max(compute, region.memory) * region.stretch
 
     def expected(self, edge: OrderedRange, budget: Budget, freedom: Freedom) -> float:
         """Return the cycles that a range is expected to take before all of its lanes are chosen.

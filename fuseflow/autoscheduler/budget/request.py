@@ -10,6 +10,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
+from fuseflow.array.capacity import tile_limits
+from fuseflow.array.settings import ArraySettings
 from fuseflow.autoscheduler.budget.settings import SETTINGS
 from fuseflow.autoscheduler.search_defaults import ALLOWED, DEFAULT_TOP
 from fuseflow.errors import ScheduleError, UsageError, did_you_mean
@@ -21,7 +23,8 @@ from fuseflow.schedule import Schedule
 class BudgetRequest:
     """A request for a search: a budget, the components for which a curve is wanted (`pareto`), what else may be decided
     (`allow`), how many programs are simulated (`top`), the seconds after which the search stops with its results so far
-    (`limit`), and for how many lanes of a range graphs are made (`tried`; None is all that may be the best)."""
+    (`limit`), for how many lanes of a range graphs are made (`tried`; None is all that may be the best), and the `array` on which each
+    region must fit."""
 
     budget: Budget
     pareto: tuple[str, ...] = ()
@@ -29,6 +32,7 @@ class BudgetRequest:
     top: int = DEFAULT_TOP
     limit: float | None = None
     tried: int | None = SETTINGS.max_tried
+    array: ArraySettings | None = None
 
     def __post_init__(self) -> None:
         for component in self.pareto:
@@ -40,6 +44,11 @@ class BudgetRequest:
             raise UsageError(f"{self.top} schedules to simulate", hint="1 or more, or 0 to choose by estimate only")
         if self.limit is not None and self.limit <= 0:
             raise UsageError(f"a limit of {self.limit:g} s leaves no time", hint="some seconds, or no limit")
+
+    @property
+    def whole_budget(self) -> Budget:
+        """The budget, with the tiles of the array."""
+        return self.budget if self.array is None else self.budget.on_array(self.array.name, tile_limits(self.array))
 
 
 def refuse_decided(schedule: Schedule) -> None:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from math import inf
 
+from fuseflow.array.capacity import tile_use
 from fuseflow.autoscheduler.budget.buffers import BufferVariants
 from fuseflow.autoscheduler.budget.costs import LoweredCosts
-from fuseflow.autoscheduler.budget.cut_graph import total_lane_cycles
+from fuseflow.autoscheduler.budget.cut_graph import OrderedRange, total_lane_cycles
 from fuseflow.autoscheduler.budget.path_search import (
     ALL_LEVERS,
     NO_LEVERS,
@@ -19,6 +20,7 @@ from fuseflow.autoscheduler.budget.path_search import (
     SearchOutcome,
     Variant,
 )
+from fuseflow.autoscheduler.budget.placing import TrialPlacing
 from fuseflow.autoscheduler.budget.program_variants import VariantFactory, VariantSearch
 from fuseflow.autoscheduler.budget.range_costs import RangeCosts
 from fuseflow.autoscheduler.budget.request import Agenda, BudgetRequest, Deadline, SearchProgress, refuse_decided
@@ -40,7 +42,7 @@ from fuseflow.autoscheduler.simulation_cache import SimulationCache
 from fuseflow.compiler import compile_source
 from fuseflow.cp_sat import require_or_tools
 from fuseflow.cut.recompute_prices import RecomputePrices
-from fuseflow.errors import UsageError
+from fuseflow.errors import ArrayError, FuseFlowError, UsageError
 from fuseflow.estimate.counted.memo import CountMemo
 from fuseflow.estimate.program import Estimator
 from fuseflow.estimate.program_estimate import ProgramEstimate
@@ -54,6 +56,9 @@ from fuseflow.schedule import Schedule
 
 PARETO_START: Mapping[str, int] = {"mul": 1024, "add": 4096, "special": 1024, "port": 4096, "stream": 16_384}
 """The limit at which the curve of a resource begins if the budget does not limit it; bytes begin with 16 MB."""
+
+LARGER_ARRAY = "a larger array, `--preload TENSOR`, or ports that are shared (`ports: {share: 2}`)"
+"""The hint where no schedule fits an array: there is nothing left to cut."""
 
 
 def budget_schedule(
@@ -82,7 +87,7 @@ def budget_schedule(
     cache = SimulationCache()
     run = run or SimulateHere(source, machine, "auto", cache)
     base = replace(schedule, fuse_regions=("none",), order_policy="best")
-    estimator = Estimator(assume_unknown=True, memo=CountMemo(SETTINGS.search_count_budget))
+    estimator = Estimator(assume_unknown=True, memo=CountMemo(SETTINGS.search_count_budget), array=request.array)
     deadline = Deadline.after(request.limit)
     factory = VariantFactory(source, machine, estimator, base, deadline)
     published = factory(base)
@@ -108,15 +113,18 @@ class _Chooser:
     budget: Budget = field(init=False)
     buffers: BufferVariants = field(init=False)
     estimates: TrialEstimates = field(init=False)
+    placing: TrialPlacing | None = field(init=False)
     simulations: TrialSimulations = field(init=False)
 
     def __post_init__(self) -> None:
-        self.budget = self.request.budget
+        self.budget = self.request.whole_budget
         source, machine, estimator = self.factory.source, self.factory.machine, self.factory.estimator
         costs = RangeCosts(LoweredCosts(machine, estimator), self.request.tried)
         self.search = BudgetSearch((self.published,), costs, self.deadline, self.agenda.trying)
         self.buffers = BufferVariants(self.factory, self.published, self.budget)
         self.estimates = TrialEstimates(source, machine, self.budget, estimator)
+        array = self.request.array
+        self.placing = None if array is None else TrialPlacing(array, machine, self.estimates.compiled)
         self.simulations = TrialSimulations(self.estimates, costs, self.run, self.deadline, self.agenda)
 
     @property
@@ -147,6 +155,8 @@ class _Chooser:
             runs = TrialRuns(self.request, self.search, self.simulations, self.buffers)
             trials = runs.confirmed(sorted(of_schedules.values(), key=lambda trial: trial.rank))
             trials += self._recomputing(trials)
+        estimates = {trial.schedule: trial.estimate for trial in trials}
+        trials = trials if self.placing is None else self.placing.confirmed(trials)
         chosen = min(trials, key=lambda trial: trial.rank)
         if chosen.refused:
             raise UsageError(
@@ -163,6 +173,7 @@ class _Chooser:
             compiled,
             self.budget,
             tuple(replace(trial, chosen=trial is chosen) for trial in sorted(trials, key=lambda trial: trial.rank)),
+            min(estimates[trial.schedule] for trial in trials if not trial.refused),
             min(best.bound, chosen.estimate),
             best.relaxed,
             self._busy(estimate, float(chosen.cycles or chosen.estimate)),
@@ -173,6 +184,7 @@ class _Chooser:
             sum(variant.graph.edge_count for variant in self.search.variants),
             self.search.costs.decisions.evaluated,
             self.deadline.passed and not (best.is_complete and unfused.is_complete),
+            {} if self.placing is None else self.placing.regions(chosen.schedule),
             cache=self.cache,
         )
 
@@ -322,6 +334,7 @@ class _Chooser:
             trial = self.estimates.of_program(outcome.programs[0], False)
             if self.request.top and not trial.refused:
                 (trial,) = self.simulations.of_programs([trial])
+            trial = trial if self.placing is None or trial.refused else self.placing.placed(trial)
             used = getattr(trial.resources, component) or 0
             if not trial.refused:
                 points.append(ParetoPoint({component: limit}, trial))
@@ -339,16 +352,26 @@ class _Chooser:
         memory = sum(r.times * r.bound.memory / (1 - r.bound.refresh) for r in estimate.regions)
         return {**shares, "memory": memory / cycles}
 
-    def _no_room(self) -> UsageError:
-        """Return the error that names the components of which even single operators take more than the budget has."""
-        least: dict[tuple[str, str], int] = {}
-        unbounded: set[str] = set()
+    def _operators(self) -> Iterator[OrderedRange]:
+        """Yield the operators of the program, each as a region in one lane."""
         graph = self.published.graph
         for state in graph.states(fused=False):
-            for edge in graph.edges(state, fused=False) if state.cut < graph.last else ():
-                over = self.budget.exceeded(Resources.most_of(figures.resources for figures in edge.figures))
-                least |= {(edge.name, name): value for name, value in over.items() if value is not None}
-                unbounded |= {name for name, value in over.items() if value is None}
+            yield from graph.edges(state, fused=False) if state.cut < graph.last else ()
+
+    def _no_room(self) -> FuseFlowError:
+        """Return the error that names the components of which even single operators take more than the budget has."""
+        if (array := self.request.array) is not None:
+            uses = (
+                (edge, tile_use(piece.graph, array, self.factory.machine)) for edge in self._operators() for piece in edge.pieces
+            )
+            if (large := next((one for one in uses if not one[1].fits), None)) is not None:
+                return ArrayError(f"{large[1].shortage(large[0].name)}; it is one operator in one lane", hint=LARGER_ARRAY)
+        least: dict[tuple[str, str], int] = {}
+        unbounded: set[str] = set()
+        for edge in self._operators():
+            over = self.request.budget.exceeded(Resources.most_of(figures.resources for figures in edge.figures))
+            least |= {(edge.name, name): value for name, value in over.items() if value is not None}
+            unbounded |= {name for name, value in over.items() if value is None}
         what = ", ".join(f"{name}={amount_text(name, value)} of `{edge}`" for (edge, name), value in least.items())
         hints = [f"single operators take {what}"] if what else []
         if unbounded:

@@ -139,7 +139,7 @@ class TrialRuns:
 
     @property
     def budget(self) -> Budget:
-        return self.request.budget
+        return self.estimates.budget
 
     @property
     def deadline(self) -> Deadline:

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 from math import inf
 from typing import Any, TypeAlias
 
+from fuseflow.array.placed_region import PlacedRegion
 from fuseflow.autoscheduler.budget.costs import RegionRun
 from fuseflow.autoscheduler.budget.path_search import DealtPath
 from fuseflow.autoscheduler.budget.program_variants import variant_changes
@@ -21,6 +22,7 @@ from fuseflow.compiler import compile_source
 from fuseflow.errors import DeadlockError, FuseFlowError
 from fuseflow.estimate.program import Estimator
 from fuseflow.frontend.imported_program import Source
+from fuseflow.lower.regions import CompiledRegion
 from fuseflow.machine.machine import Machine
 from fuseflow.resources import COMPONENTS, Resources
 from fuseflow.resources.budget import LIVE, Budget, amount_text
@@ -43,6 +45,13 @@ class TrialRun:
     live_bytes: int = 0
     """The most bytes of intermediates that were alive at the same time."""
 
+    def loaded(self, loading: Mapping[str, int]) -> TrialRun:
+        """Return the result with the cycles of loading each region on an array."""
+        if self.cycles is None or not loading:
+            return self
+        regions = {name: replace(run, cycles=run.cycles + loading.get(name, 0)) for name, run in self.regions.items()}
+        return replace(self, cycles=self.cycles + sum(loading.values()), regions=regions)
+
 
 RunSchedules: TypeAlias = Callable[[Sequence[Schedule]], Sequence[TrialRun]]
 """A function that simulates schedules of a program, and returns the result of each."""
@@ -55,6 +64,7 @@ class Trial:
     `name` lists the regions that fuse something. `estimate` is how many cycles are expected, and `resources` the most that a
     region occupies. `cycles` and `regions` are the results of a simulation, as a whole and of each region; they are None without
     one. `refused` says why the schedule is not taken. `is_unfused` says that it has single operators in the formats of the user.
+    On an array, all cycles have those of `loading` each region, by name, in them.
     """
 
     name: str
@@ -68,6 +78,13 @@ class Trial:
     regions: Mapping[str, RegionRun] | None = None
     live_bytes: float = 0.0
     """The most bytes of intermediates that are alive at the same time."""
+    loading: Mapping[str, int] = field(default_factory=dict)
+
+    def loaded(self, loading: Mapping[str, int]) -> Trial:
+        """Return the trial with other cycles of loading."""
+        more = sum(loading.values()) - sum(self.loading.values())
+        cycles = None if self.cycles is None else self.cycles + more
+        return replace(self, loading=loading, estimate=self.estimate + more, cycles=cycles)
 
     @property
     def taken(self) -> dict[str, int]:
@@ -100,6 +117,7 @@ class Trial:
             "cycles": self.cycles,
             "resources": self.resources.to_json(),
             "live_bytes": round(self.live_bytes),
+            **({"loading": self.loading} if self.loading else {}),
             "refused": self.refused,
             "chosen": self.chosen,
             "schedule": self.schedule.to_yaml(),
@@ -187,7 +205,11 @@ class TrialEstimates:
         used = Resources.most_of(region.resources for region in estimate.regions)
         live = estimate.live_bytes
         refused = excess_text(self.budget.exceeded(used), self.budget) or live_excess_text(live, self.budget)
-        return Trial(name, schedule, estimate.cycles, used, is_unfused, refused=refused, live_bytes=live)
+        trial = Trial(name, schedule, estimate.cycles, used, is_unfused, refused=refused, live_bytes=live)
+        if self.estimator.array is None:
+            return trial
+        loading = {name: region.loading for region in estimate.regions for name in region.names}
+        return trial.loaded(region_loading(compiled, lambda region: loading[region.name]))
 
     def compiled(self, schedule: Schedule) -> Compiled:
         """Return the program under a schedule."""
@@ -220,7 +242,7 @@ class TrialSimulations:
             return list(trials)
         for trial in trials:
             self.agenda.trying(f"simulating {trial.name}")
-        runs = self.run([trial.schedule for trial in trials])
+        runs = [run.loaded(t.loading) for t, run in zip(trials, self.run([t.schedule for t in trials]), strict=True)]
         for trial, run in zip(trials, runs, strict=True):
             decisions = self.estimates.program(trial).decisions
             stuck = [(edge, decision) for edge, decision in decisions if edge.name == run.stuck]
@@ -240,7 +262,18 @@ class TrialSimulations:
             return trial
         self.agenda.trying(f"simulating {trial.name}")
         (run,) = self.run([schedule])
-        return trial.after(run, self.estimates.budget)
+        return trial.after(run.loaded(trial.loading), self.estimates.budget)
+
+
+def region_loading(compiled: Compiled, cycles: Callable[[CompiledRegion], int]) -> dict[str, int]:
+    """Return the cycles of loading each region of a program, by name. A region with the same graph as the one before it is loaded
+    already."""
+    loading, before = dict[str, int](), None
+    for region in compiled.regions:
+        key = region.graph.structure.key
+        loading[region.name] = 0 if key == before else cycles(region)
+        before = key
+    return loading
 
 
 @dataclass(frozen=True, slots=True)
@@ -274,13 +307,17 @@ class BudgetChoice(CachedChoice):
     """The schedule with the fewest cycles within a budget.
 
     `trials` are the schedules that were considered as a whole, the best first. No schedule that was searched is expected to take
-    fewer cycles than `bound`. `relaxed` is the bound if all arithmetic, or the memory, were always busy. `busy` are the shares of
-    the time in which the arithmetic units and the memory are at work, by name. `stopped` says that the time limit ended the
-    search. `searched` counts the regions in each of their orders, and `lowered` the choices of lanes that were estimated.
+    fewer cycles than `bound`, and `expected` are the fewest cycles that are expected of one, without hops. `relaxed` is the bound if
+    all arithmetic, or the memory, were always busy. `busy` are the shares of the time in which the arithmetic units and the memory are at
+    work, by name. `stopped` says that the time limit ended the search. `searched` counts the regions in each of their orders, and
+    `lowered` the choices of lanes that were estimated.
     """
 
     budget: Budget
     trials: tuple[Trial, ...]
+    expected: float
+    """The cycles without a lever are compared with them. The chosen schedule may be expected to take more, if it took fewer in the
+    simulator."""
     bound: float
     relaxed: float
     busy: Mapping[str, float]
@@ -291,6 +328,8 @@ class BudgetChoice(CachedChoice):
     searched: int = 0
     lowered: int = 0
     stopped: bool = False
+    placed: Mapping[str, PlacedRegion] = field(default_factory=dict)
+    """The regions as they were placed on the array, by name."""
 
     @property
     def chosen(self) -> Trial:
@@ -301,12 +340,6 @@ class BudgetChoice(CachedChoice):
     def unfused(self) -> Trial | None:
         """The trial of single operators in the formats of the user, under the same budget; None if they exceed it."""
         return next((trial for trial in self.trials if trial.is_unfused), None)
-
-    @property
-    def expected(self) -> float:
-        """The fewest cycles that are expected of a schedule within the budget: the cycles without a lever are compared with them.
-        The chosen schedule may be expected to take more, if it took fewer in the simulator."""
-        return min(trial.estimate for trial in self.trials if trial.chosen or not trial.refused)
 
     @property
     def gap(self) -> float:
@@ -323,6 +356,7 @@ class BudgetChoice(CachedChoice):
         return {
             "machine": self.compiled.machine.name,
             "budget": self.budget.to_json(),
+            **({"array": self.budget.array} if self.budget.array else {}),
             "cut": self.cut,
             "units": self.units,
             "searched": self.searched,

@@ -61,7 +61,7 @@ def estimate(
     energies = energy.energies(machine)
     run = None if against is None else compared_run(against)
     estimator = Estimator(statistics_only, Assumptions.parse(stats), CountMemo(pieces=MOST_PIECES))
-    scheduled = None if program.path.is_dir() else program.compile(Target(machine), quiet=quiet, estimator=estimator)
+    scheduled = None if program.path.is_dir() else program.compile(Target(machine, array=array), quiet=quiet, estimator=estimator)
     with following("estimating", quiet):
         estimated = _saved(program, machine, estimator) if scheduled is None else scheduled.compiled.estimate(estimator)
     compared = None if run is None else comparison_table(estimated, run)

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from dataclasses import asdict
 
+from fuseflow.array.settings import ArraySettings
 from fuseflow.cli.common import JsonFile, print_lines, print_notices, print_pieces
 from fuseflow.cli.progress import firings_bar
 from fuseflow.cli.request import ProgramRequest
 from fuseflow.cli.run_options import Target
+from fuseflow.explain.array_cuts import explain_cuts
 from fuseflow.explain.cycles import explain_cycles
 from fuseflow.explain.fusion import explain_fusion
 from fuseflow.explain.order import CountingRule, explain_order
@@ -15,7 +17,9 @@ from fuseflow.explain.plan import NO_PLAN, explain_plan
 from fuseflow.explain.public_form_cost import explain_primitives
 from fuseflow.frontend.sources import load
 from fuseflow.lower.schedule_annotations import overruled_notices
+from fuseflow.machine.files import load_machine
 from fuseflow.machine.machine import Machine
+from fuseflow.report.array_tables import cut_lines, cuts_json
 from fuseflow.report.cycle_tables import cycles_json, cycles_lines
 from fuseflow.report.fusion_tables import (
     fusion_json,
@@ -48,10 +52,11 @@ def order(program: ProgramRequest, rule: CountingRule | None, json_file: JsonFil
     print_notices(out, overruled_notices(compiled.source.program, compiled.schedule, compiled.regions))
 
 
-def fusion(program: ProgramRequest, json_file: JsonFile) -> None:
-    scheduled = program.compile()
+def fusion(program: ProgramRequest, array: ArraySettings | None, json_file: JsonFile) -> None:
+    scheduled = program.compile(Target(load_machine("rda"), array=array))
     source, schedule = scheduled.compiled.source, scheduled.compiled.schedule
     report = explain_fusion(source, schedule, scheduled.compiled.machine, program.schedule)
+    cuts = () if array is None else explain_cuts(scheduled.compiled, array)
     costs = explain_primitives(scheduled.compiled)
     settings = scheduled.compiled.settings
     trains = program.model.training is not None
@@ -60,11 +65,12 @@ def fusion(program: ProgramRequest, json_file: JsonFile) -> None:
         **fusion_json(report, source.name, schedule.to_yaml()),
         "primitives": primitives_json(costs),
         **settings.left_out_json,
+        **({} if array is None else {"cuts": cuts_json(cuts)}),
         **({"stored_for_backward": [asdict(row) for row in kept]} if trains else {}),
     }
     json_file.write(lambda: scheduled.json(told))
     out = json_file.console()
-    print_pieces(out, [pair_table(report), "", producer_table(report)])
+    print_pieces(out, [pair_table(report), *(("", *cut_lines(cuts)) if cuts else ()), "", producer_table(report)])
     if settings.left_out:
         print_pieces(out, ["", attribute_table(settings.left_out)])
     if trains:

@@ -40,7 +40,7 @@ def place(
     if output is not None:
         require_replaceable(output, MANIFEST)
     array = array if tracks is None else array.model_copy(update={"tracks": tracks})
-    compiled = program.compile(Target(machine), quiet=quiet).compiled
+    compiled = program.compile(Target(machine, array=array), quiet=quiet).compiled
     graphs = {region.name: region.graph for region in compiled.regions}
     with counting_bar("regions placed", quiet) as progress:
         placed = place_regions(graphs, array, machine, PlacementSearch(effort, seeds, exact or 0.0, BOUND_SECONDS), progress)

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
 
+from fuseflow.array.settings import ArraySettings
 from fuseflow.autoscheduler.budget.request import BudgetRequest
 from fuseflow.autoscheduler.budget.scheduler import budget_schedule
 from fuseflow.cli.common import JsonFile, console, print_notices, print_pieces, require_writable_file, write_out
@@ -29,6 +30,7 @@ def schedule(
     print_schedule: bool,
     machine: Machine,
     budget_text: str,
+    array: ArraySettings | None,
     output: Path | None,
     allow: tuple[str, ...],
     pareto: str | None,
@@ -41,13 +43,17 @@ def schedule(
     json_file: JsonFile,
     quiet: bool,
 ) -> None:
-    budget = Budget.parse(budget_text)
+    if not budget_text and array is None:
+        raise UsageError(
+            "no `--budget` and no `--array`: more lanes are always faster", hint="say what there is: `--budget medium`"
+        )
+    budget = Budget.parse(budget_text) if budget_text else Budget({})
     if print_schedule:
         raise UsageError("`--print-schedule` prints a schedule that is given", hint="`-o -` prints the one that is chosen")
     _check_outputs(output, pareto, pareto_to, json_file)
     if no_store and (store or jobs):
         raise UsageError(f"`--no-store` beside `{'--store' if store else '--jobs'}`", hint="leave one of them out")
-    request = BudgetRequest(budget, (component_name(pareto),) if pareto else (), frozenset(allow), top, limit)
+    request = BudgetRequest(budget, (component_name(pareto),) if pareto else (), frozenset(allow), top, limit, array=array)
     keeps = top > 0 and not no_store
     runs = _stored(spec, machine, store or Path("out") / "schedule.sqlite", jobs or cores()) if keeps else nullcontext()
     with runs as run:
