@@ -80,6 +80,11 @@ class ArrayRequest:
         return with_links(compiled, placed), dict(zip(graphs, placed, strict=True))
 
 
+def array_of(on_array: ArrayRequest | None) -> ArraySettings | None:
+    """Return the array of a request, None without one: what the default cut is to fit."""
+    return None if on_array is None else on_array.array
+
+
 def _request(array_file: str | None, placement: Path | None) -> ArrayRequest | None:
     array = _array(array_file)
     if array is None and placement is not None:

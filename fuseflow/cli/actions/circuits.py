@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 
-from fuseflow.cli.array_options import ArrayRequest
+from fuseflow.cli.array_options import ArrayRequest, array_of
 from fuseflow.cli.common import JsonFile, console, print_pieces, require_writable, say
 from fuseflow.cli.progress import counting_bar, following
 from fuseflow.cli.request import ProgramRequest, region_number
@@ -43,7 +43,7 @@ def area(
             f"machine `{machine.name}` computes in 64-bit floats, and there are gates for those of 32 bits only",
             hint="`--set arithmetic=f32`, or `--machine rtl`",
         )
-    compiled = program.compile(Target(machine), quiet=quiet).compiled
+    compiled = program.compile(Target(machine, array=array_of(on_array)), quiet=quiet).compiled
     if on_array is not None:
         compiled, _ = on_array.linked(compiled, quiet)
     regions = compiled.regions if region is None else (compiled.regions[region_number(compiled, region)],)
@@ -74,7 +74,7 @@ def cosimulate_command(
             raise UsageError("`--wave` needs a simulator of SystemVerilog", hint="`--tool icarus` or `--tool verilator`")
         require_writable(wave, directory=False)
     find_tool(tool)
-    compiled = program.compile(Target(machine), quiet=quiet).compiled
+    compiled = program.compile(Target(machine, array=array_of(on_array)), quiet=quiet).compiled
     if region is not None:
         compiled = replace(compiled, regions=compiled.regions[: region_number(compiled, region) + 1])
     if wave is not None and region is None and len(compiled.regions) > 1:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from fuseflow.cli.array_options import ArrayRequest
+from fuseflow.cli.array_options import ArrayRequest, array_of
 from fuseflow.cli.common import (
     CIRCUIT_MACHINE,
     console,
@@ -60,7 +60,7 @@ def compile_command(
     _require_writable(target, emit, program, dump)
     if emit == VERILOG:
         require_circt()
-    on = Target(machine or load_machine(CIRCUIT_MACHINE)) if circuit else None
+    on = Target(machine or load_machine(CIRCUIT_MACHINE), array=array_of(on_array)) if circuit else None
     with reserved_stdout(emit is not None and emit not in DIRECTORY_FORMS) as stdout:
         compiled = program.compile(on, quiet=quiet, observe=dump).compiled
         if on_array is not None:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from fuseflow.cli.array_options import ArrayRequest
+from fuseflow.cli.array_options import ArrayRequest, array_of
 from fuseflow.cli.common import console, print_lines, print_notices, print_pieces
 from fuseflow.cli.progress import firings_bar, following
 from fuseflow.cli.request import ProgramRequest, ScheduledProgram
@@ -64,6 +65,7 @@ def run(
         return
     energies = energy.energies(target.machine)
     output.require_writable(dump_dir=dump.directory, auto_schedule=program.auto.file, trace=None if trace is None else trace.file)
+    target = replace(target, array=array_of(on_array))
     scheduled = program.compile(target, quiet=quiet, observe=dump)
     placed: Mapping[str, PlacedRegion] = {}
     if on_array is not None:
