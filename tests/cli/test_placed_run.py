@@ -71,7 +71,7 @@ def test_a_saved_graph_is_simulated_with_its_links(placed: Path, tmp_path: Path)
 
 
 def test_a_run_writes_pictures_for_the_report_and_shows_tiles(placed: Path, tmp_path: Path) -> None:
-    words = ("--array", "onyx", "--placement", placed, "--resources", "-o", tmp_path / "run")
+    words = ("--array", "onyx", "--placement", placed, "--resources", "--explain", "-o", tmp_path / "run")
     result = fuseflow("run", *SPMM, *words)
     assert result.exit_code == 0, result.output
     assert [line.split()[0] for line in result.stdout.partition("missing")[2].splitlines() if line[:1].isalpha()] == [
