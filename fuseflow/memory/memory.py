@@ -153,6 +153,11 @@ class Memory:
         cycle: int = self._visible[port].item(request & self._masks.item(port))
         return cycle
 
+    def issue_cycle(self, port: int, request: int) -> int:
+        """Return the cycle in which a request of a port was made. It must not be released."""
+        p = self.ports[port]
+        return int(self.rings[port][request & int(p["mask"])]["cycle"]) - int(p["way"])
+
     def requests(self, port: int) -> npt.NDArray[Any]:
         """Return the records of the requests of a port that were not released, in the order of issue."""
         p = self.ports[port]

@@ -68,6 +68,13 @@ def request_of(port: int, number: int) -> int:
 
 
 @inline
+def issue_cycle(port: int, number: int) -> int:
+    """Return the cycle in which a request of the port at an address was made."""
+    cycle: int = request_at(request_of(port, number)).cycle - port_at(port).way
+    return cycle
+
+
+@inline
 def issue(port: int, address: int, size: int, write: int, cycle: int) -> int:
     """Request `size` bytes, 1 or more, at the port at an address, and return the number of the request, or FULL if the ring has
     no room. The request arrives when its way is over. Cycles must not decrease, and must not be before the end of the last window."""

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import random
 from dataclasses import replace
 
 import pytest
 from engines import LIMITS, differences, on_engine, on_reference
 from graph_fuzz import drawn
+from hop_stages import at_nodes
 from random_graphs import random_case
 from random_graphs.case import Case
 
@@ -18,20 +18,10 @@ from fuseflow.sim.outcome.statistics import Outcome
 UNITS = ("default", "add", "mul", "div", "transcendental", "logic", "memory")
 
 
-def with_hops(case: Case, rng: random.Random) -> Case:
-    """The case with random hops at some of its nodes."""
-    drawn_hops = {
-        node.name: NodeHops(rng.randint(0, 5), rng.randint(0, 9), rng.randint(0, 12))
-        for node in case.graph.nodes
-        if rng.random() < 0.6
-    }
-    return replace(case, graph=case.graph.with_hops({}, drawn_hops))
-
-
 @pytest.mark.parametrize("first", [0, *(pytest.param(first, marks=pytest.mark.slow) for first in range(50, 500, 50))])
 def test_both_simulators_agree(first: int) -> None:
     for seed in range(first, first + 50):
-        case = with_hops(drawn(seed, None, dram=seed % 5 == 0), random.Random(f"node hops {seed}"))
+        case = at_nodes(drawn(seed, None, dram=seed % 5 == 0), seed)
         lines = list(differences(case, on_reference(case), on_engine(case, LIMITS[seed % len(LIMITS)])))
         assert not lines, f"seed {seed}: " + "\n".join(lines[:5])
 

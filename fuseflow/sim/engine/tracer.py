@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from fuseflow.memory.ports import port_at, request_at, request_of
+from fuseflow.memory.ports import issue_cycle, port_at, request_at, request_of
 from fuseflow.native.records import Record, get_int, inline, set_int
 from fuseflow.sim.engine.memory_ports import answered_port, answered_request, requester_at
 from fuseflow.sim.engine.node_firing import WAIT, node_at, source, target
@@ -96,7 +96,7 @@ def note_firings(address: int, t: int, k: int, visible_at: int, free: int) -> in
     elif t == 0:
         event.cause = START
     elif visible_at == t:
-        _token(tracer, node, event, event_address, visible_at)
+        _token(tracer, node, event, event_address, visible_at, free)
     else:
         _slot(tracer, node, event, event_address, free)
     return 0
@@ -114,9 +114,9 @@ def _append(buffer: Any) -> int:
 
 
 @inline
-def _token(tracer: Any, node: Any, event: Any, event_address: int, visible_at: int) -> None:
-    """Record as the cause of a firing the token that became visible last, in cycle `visible_at`, or else an answer of the
-    memory."""
+def _token(tracer: Any, node: Any, event: Any, event_address: int, visible_at: int, free: int) -> None:
+    """Record as the cause of a firing the token that became visible last, in cycle `visible_at`, or else a slot that became free in that
+    cycle, or else an answer of the memory."""
     event.cause = TOKEN
     candidates = 0
     for q in range(node.arity):
@@ -133,12 +133,17 @@ def _token(tracer: Any, node: Any, event: Any, event_address: int, visible_at: i
     if candidates > 0:
         tracer.pending = event_address
         return
+    if free == visible_at:
+        _slot(tracer, node, event, event_address, free)
+        if tracer.pending != 0:
+            return
+        event.cause = TOKEN
     event.back = -1
     if tracer.answers != 0:
         r = requester_at(tracer.answers)
         port = answered_port(r)
         event.cause, event.detail = MEMORY, port
-        event.back = request_at(request_of(port, answered_request(r, port))).cycle
+        event.back = issue_cycle(port, answered_request(r, port))
 
 
 @inline
@@ -202,7 +207,7 @@ def _credit(requester: int, event: Any, free: int) -> None:
     p = port_at(r.port)
     credit = p.issued - r.outstanding
     if (r.next >= 0 or r.lines != 0) and credit >= 0 and request_at(request_of(r.port, credit)).visible == free:
-        event.cause, event.detail, event.back = MEMORY, r.port, request_at(request_of(r.port, credit)).cycle
+        event.cause, event.detail, event.back = MEMORY, r.port, issue_cycle(r.port, credit)
 
 
 @inline

@@ -101,7 +101,7 @@ def last_event(
         return LastEvent(track, lasts[track], tails[track] + storing)
     memory: Any = controller.memory
     port = int(np.argmax(memory.ports["last"]))
-    request = int(memory.requests(port)[-1]["cycle"])
+    request = memory.issue_cycle(port, int(memory.ports[port]["issued"]) - 1)
     return LastEvent(senders(port), acknowledged, 1 + controller.store(acknowledged + 1), port, request)
 
 

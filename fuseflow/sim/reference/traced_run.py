@@ -192,8 +192,7 @@ class Listener:
             cycle = int(answer_cycle(port, request))
             if cycle < 0:
                 return cycle
-            issued = int(memory.rings[port][request & int(memory.ports[port]["mask"])]["cycle"])
-            return CausedCycle(cycle, MEMORY, self.senders[port], issued, port, (2, 0))
+            return CausedCycle(cycle, MEMORY, self.senders[port], memory.issue_cycle(port, request), port, (2, 0))
 
         memory.issue, memory.answer_cycle = traced_issue, traced_answer_cycle
 

@@ -11,6 +11,7 @@ import pytest
 from anywhere import anywhere
 from engines import LIMITS
 from graph_fuzz import drawn
+from hop_stages import at_nodes
 from random_graphs.case import Case
 
 from fuseflow.errors import FuseFlowError
@@ -77,6 +78,10 @@ def machine(**settings: object) -> Machine:
 
 def with_hops(seed: int) -> Case:
     return drawn(seed, None, hops=True)
+
+
+def with_node_hops(seed: int) -> Case:
+    return at_nodes(drawn(seed, None), seed)
 
 
 def test_the_node_with_the_largest_interval_works_on_it():
@@ -152,7 +157,14 @@ def test_a_level_in_memory_that_is_located_is_on_the_path(level: str):
 
 
 @pytest.mark.parametrize(
-    ("first", "cases"), [*((first, anywhere) for first in range(0, 60, 20)), (60, with_hops), (80, with_hops)]
+    ("first", "cases"),
+    [
+        *((first, anywhere) for first in range(0, 60, 20)),
+        (60, with_hops),
+        (80, with_hops),
+        (100, with_node_hops),
+        (120, with_node_hops),
+    ],
 )
 def test_random_graphs_have_the_same_path_on_both_simulators(first: int, cases: Callable[[int], Case]):
     ran = 0
