@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from fuseflow.array.footprint import PORT
+from fuseflow.array.port_turns import port_groups, port_remedies
 from fuseflow.array.settings import ArraySettings
 from fuseflow.errors import ArrayError
 from fuseflow.machine.machine import Machine
@@ -18,13 +19,14 @@ from fuseflow.samml import nodes as n
 @dataclass(frozen=True, slots=True)
 class TileUse:
     """The tiles that a graph takes (`needed`) and those that an array has, by kind, the kind `ports` of ports last. `bound` says that the
-    bytes of a workspace are an upper bound, since no run counted its entries."""
+    bytes of a workspace are an upper bound, since no run counted its entries. `remedies` are what would help where ports are missing."""
 
     array: str
     needed: Mapping[str, int]
     available: Mapping[str, int]
     ports: str
     bound: bool = False
+    remedies: tuple[str, ...] = ()
 
     @property
     def missing(self) -> Mapping[str, int]:
@@ -67,19 +69,21 @@ def tile_use(
     footprint, tensors = array.rows, graph.declared
     for node in graph.nodes:
         for kind, count in footprint.tiles(node, tensors).items():
-            needed[array.ports.kind if kind == PORT else kind] += count
-    needed[array.ports.kind] = -(-needed[array.ports.kind] // array.ports.share)
+            if kind != PORT:
+                needed[kind] += count
+    needed[array.ports.kind] = len(port_groups(graph, array))
     for storage in storages(graph, array, machine, held or {}) if machine is not None else ():
         needed[array.memory.kind] += storage.tiles
         bound |= not storage.exact
-    return TileUse(array.name, needed, array.available, array.ports.kind, bound)
+    short = needed[array.ports.kind] > array.available[array.ports.kind]
+    remedies = port_remedies(graph, array) if short else ()
+    return TileUse(array.name, needed, array.available, array.ports.kind, bound, remedies)
 
 
 def require_fit(use: TileUse, region: str) -> None:
     """Raise `ArrayError` if a graph does not fit."""
     if not use.fits:
-        hint = "fewer lanes (`--par`), `--preload TENSOR`, a cut (`--fuse`), or ports that are shared (`ports: {share: 2}`)"
-        raise ArrayError(use.shortage(region), hint=hint)
+        raise ArrayError(use.shortage(region), hint=", or ".join(("a cut (`--fuse`), fewer lanes (`--par`)", *use.remedies)))
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,6 +19,7 @@ from typing import ClassVar
 
 from fuseflow.firing_rules.expressions import YES, Expr, concat, const, mux
 from fuseflow.samml.coordinate_bounds import LEAST_INDEX_BITS
+from fuseflow.samml.turns import Turn
 
 KIND_BITS = 2
 VALUE, STOP, EMPTY, DONE = range(4)
@@ -165,7 +166,8 @@ class Module:
     """The rules of a node with its inputs, outputs, registers, memories and arrays. Arrays are read only, and are outside the
     circuit. `interval` is the cycles from one firing on a value to the next, and `intervals` has the intervals of processes that
     differ. `links` join processes of the node. `ports` at a memory that takes time are named by the kind of array. `helpers` are
-    processes that make requests for another process; their firings do not count. `busy` is None, or says that the node fires again after
+    processes that make requests for another process; their firings do not count. With a `port_turn` its processes fire on values in
+    that turn only. `busy` is None, or says that the node fires again after
     `D`, and is an output of the circuit then. A level of a stop has `level_bits` bits."""
 
     head: ClassVar[type[Head]] = Head
@@ -183,6 +185,7 @@ class Module:
         self.links: list[Link] = []
         self.ports: dict[str, Port] = {}
         self.helpers: set[str] = set()
+        self.port_turn: Turn | None = None
         self.busy: Expr | None = None
         self.rules: list[Rule] = []
 

@@ -113,6 +113,11 @@ class _Site:
         self.tokens = [result.tokens.setdefault((name, out), []) for out in module.outputs]
         self.given = [result.given.setdefault((name, out), []) for out in module.outputs]
 
+    def next_turn(self, cycle: int) -> int:
+        """Return the first cycle from `cycle` on in which the unit may fire on values."""
+        turn = self.unit.module.port_turn
+        return cycle if turn is None else turn.next(cycle)
+
     def ask(self, cycle: int) -> list[Firing]:
         """Return the firings of the unit in a cycle. Raises `HardwareError` if two rules of one process fire."""
         heads = [lane.tokens[0][0] if lane.tokens and lane.tokens[0][1] <= cycle else None for lane in self.inputs.values()]
@@ -120,7 +125,7 @@ class _Site:
         answers = [port.answers(cycle) for port in self.ports]
         for k, port in self.requests.items():
             rooms[k] = port.has_room
-        due = [cycle >= first for first in self.due]
+        due = [cycle >= first for first in self.due] + [self.next_turn(cycle) == cycle]
         firings = self.step(heads, rooms, due, self.registers, self.memories, self.arrays, answers)
         if len(firings) > len({self.moves[firing[0]].process for firing in firings}):
             names = " and ".join(f"`{self.unit.module.rules[firing[0]].label}`" for firing in firings)
@@ -188,7 +193,10 @@ class _Run:
             while self.calendar and self.calendar[0][0] == cycle:
                 key = heappop(self.calendar)
                 self.planned.discard(key)
-                asked.append(self.sites[key[1]])
+                site = self.sites[key[1]]
+                asked.append(site)
+                if (turn := site.next_turn(cycle)) > cycle:
+                    self.wake(turn, site)
             for site, firings in [(site, site.ask(cycle)) for site in asked]:
                 for firing in firings:
                     self.apply(site, firing, cycle)

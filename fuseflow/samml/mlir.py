@@ -25,7 +25,7 @@ from fuseflow.samml.mlir_nodes import (
 )
 from fuseflow.samml.verify import verify
 
-GRAPH, FIBER_FIFO, FIFO_DEPTH, HOPS = "samml.graph", "samml.fiber_fifo", "samml.fifo_depth", "samml.hops"
+GRAPH, FIBER_FIFO, FIFO_DEPTH, HOPS, TURN = "samml.graph", "samml.fiber_fifo", "samml.fifo_depth", "samml.hops", "samml.turn"
 
 
 def to_mlir(graph: n.Graph) -> str:
@@ -47,6 +47,9 @@ def to_mlir(graph: n.Graph) -> str:
             for edge, hops in graph.hops:
                 numbers = {"count": a.integer(hops.count), "slots": a.integer(hops.slots)}
                 ir.Operation.create(HOPS, attributes={**_edge_attributes(edge), **numbers})
+            for node, turn in graph.turns:
+                numbers = {"number": a.integer(turn.number), "of": a.integer(turn.of)}
+                ir.Operation.create(TURN, attributes={"node": a.string(node), **numbers})
         return m.show(module)
 
 
@@ -59,7 +62,7 @@ def from_mlir(text: str, file: str = "<mlir>") -> n.Graph:
         module = m.parse(text, file, ("samml",), GraphError)
         operations = module.operations
         head = module.only(GRAPH)
-        around = (GRAPH, TENSOR, LIKE, *PLACEMENTS, OUTPUT, FIBER_FIFO, FIFO_DEPTH, HOPS)
+        around = (GRAPH, TENSOR, LIKE, *PLACEMENTS, OUTPUT, FIBER_FIFO, FIFO_DEPTH, HOPS, TURN)
         by_name = {kind: [op for op in operations if op.name == kind] for kind in around}
         nodes = [(op, read_node(op)) for op in operations if op.name not in around]
         graph = n.Graph(
@@ -70,6 +73,7 @@ def from_mlir(text: str, file: str = "<mlir>") -> n.Graph:
             fiber_fifos=tuple(map(_edge, by_name[FIBER_FIFO])),
             depths=tuple((_edge(op), op.integer("depth")) for op in by_name[FIFO_DEPTH]),
             hops=tuple((_edge(op), n.Hops(op.integer("count"), op.integer("slots"))) for op in by_name[HOPS]),
+            turns=tuple((op.string("node"), n.Turn(op.integer("number"), op.integer("of"))) for op in by_name[TURN]),
         )
         try:
             verify(graph)

@@ -116,6 +116,9 @@ class ProtoWriter:
         for edge, hops in self.graph.hops:
             message.hops.add(edge=pb.Edge(node=edge.node, input=edge.input), count=hops.count, slots=hops.slots)
             self.warn(edge.node, f"the {hops.count} hops of input {edge.input}: other readers know none")
+        for node, turn in self.graph.turns:
+            message.turns.add(node=node, number=turn.number, of=turn.of)
+            self.warn(node, f"turn {turn.number} of {turn.of} at a port: other readers know none")
 
     def _number(self) -> None:
         """Number each stream, and each reader of a stream with several readers, which gets a broadcast."""

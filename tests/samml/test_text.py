@@ -42,6 +42,7 @@ def test_by_hand_from_values():
         outputs=("y",),
         depths=((n.Edge("d", 1), 3),),
         hops=((n.Edge("d", 0), n.Hops(4)), (n.Edge("w", 0), n.Hops(2, slots=0))),
+        turns=(("A_i", n.Turn(0, 2)), ("w", n.Turn(63, 64))),
     )
     text = """\
 graph row maxima
@@ -59,6 +60,8 @@ w = write(d.val) y.vals
 depth d[1] 3
 hops d[0] 4
 hops w[0] 2 slots=0
+turn A_i 0 of 2
+turn w 63 of 64
 """
     assert show(graph) == text
     assert parse(text) == graph
@@ -105,6 +108,9 @@ def test_spaces_and_comments_do_not_matter():
         ("hops root[0]", r"cannot read `hops root\[0\]`"),
         ("hops root[0] 3 slots=1", "a hop has 1 slots"),
         ("hops root[0] 65537", "an edge has 65,537 hops"),
+        ("turn root", "cannot read `turn root`"),
+        ("turn root 2 of 2", "turn 2 of 2 does not come"),
+        ("turn root 0 of 65", "a port has 65 turns"),
         ("depth root[0] 3 slots=0", r"cannot read `depth root\[0\] 3 slots=0`"),
         ("fiber_fifo root[0] 3", r"cannot read `fiber_fifo root\[0\] 3`"),
     ],

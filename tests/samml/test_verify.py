@@ -134,6 +134,9 @@ BROKEN = [
     ("softmax", ("fiber_fifo sub[0]", "fiber_fifo sub[2]"), "`sub` has no input 2: it has 2"),
     ("softmax", ("fiber_fifo sub[0]", "hops sub[2] 3"), "`sub` has no input 2: it has 2"),
     ("softmax", ("fiber_fifo sub[0]", "hops sub[0] 3\nhops sub[0] 4"), "input 0 of `sub` has hops twice"),
+    ("softmax", ("fiber_fifo sub[0]", "turn subb 0 of 2"), "`subb` has a turn at a port, and there is no such node.*\n.*mean `sub`"),
+    ("softmax", ("fiber_fifo sub[0]", "turn sub 0 of 2"), "`sub` has a turn at a port, and does not ask the memory"),
+    ("spmm", (" Y.vals", " Y.vals\nturn write_val 0 of 2\nturn write_val 1 of 2"), "`write_val` has two turns at ports"),
     ("softmax", ("depth sub[0] 128", "depth sub[0] 0"), "the FIFO depth of input 0 of `sub` is 0"),
 ]  # fmt: skip
 

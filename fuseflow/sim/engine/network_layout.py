@@ -211,9 +211,13 @@ def _fill_nodes(layout: NetworkLayout, machine: Machine, timings: Sequence[NodeT
     nodes["arity"], nodes["ports"] = [len(part.inputs) for part in parts], [len(part.outputs) for part in parts]
     nodes["inputs"] = address(layout.readers) + READER_SIZE * _starts(nodes["arity"])
     nodes["outputs"] = address(layout.streams) + STREAM_SIZE * _starts(nodes["ports"])
+    turns = dict(layout.graph.turns)
+    for p, owner in enumerate(layout.owners):
+        if owner is not None and (turn := turns.get(owner.name)):
+            nodes["turn"][p], nodes["turns"][p] = turn.number, turn.of
     nodes["interval"] = interval
     nodes["pause"] = interval if machine.rules == "comal" else 1
-    nodes["burst"] = np.where(interval == 1, layout.limits.burst, 1)
+    nodes["burst"] = np.where((interval == 1) & (nodes["turns"] == 0), layout.limits.burst, 1)
     nodes["last"] = -1
 
 

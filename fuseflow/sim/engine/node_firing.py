@@ -28,7 +28,8 @@ NODE = Record(
     "firings closings first last starved blocked waited "
     "waits fault "
     "asked_port request "  # where it waits for an answer: the port and its request
-    "tracer"  # address of the record that notes its firings; 0: none
+    "tracer "  # address of the record that notes its firings; 0: none
+    "turns turn"  # it fires on values in cycles t with t mod `turns` = `turn`; `turns` is 0 where it may in any
 )
 TRACED = Record("note")
 """This is the start of a tracer (`tracer.py`), with the address of the function that notes firings."""
@@ -136,11 +137,19 @@ def push_everywhere(node: Any, word: int, t: int) -> None:
 
 
 @inline
+def in_turn(node: Any, t: int) -> int:
+    """Return the first cycle from t on in which the node may fire on a value."""
+    if node.turns != 0:
+        t += (node.turn - t) % node.turns
+    return t
+
+
+@inline
 def fire(node: Any, visible_at: int, free: int, k: int) -> int:
     """Fire k times on values, at consecutive cycles, and return the first cycle. `visible_at` is the cycle by which all tokens
     that the firing inspects are visible, `free` the cycle from which the slots that it needs are free. If the initiation interval
-    is above 1, k must be 1."""
-    t = max(node.ready, visible_at, free)
+    is above 1, or the node takes turns, k must be 1."""
+    t = in_turn(node, max(node.ready, visible_at, free))
     if node.tracer != 0:
         call_note(traced_at(node.tracer).note, node.tracer, t, k, visible_at, free)
     _account(node, t, visible_at)

@@ -79,6 +79,10 @@ def with_hops(seed: int) -> Case:
     return drawn(seed, None, hops=True)
 
 
+def with_turns(seed: int) -> Case:
+    return drawn(seed, None, turns=True)
+
+
 def test_the_node_with_the_largest_interval_works_on_it():
     """32 intervals of 8 cycles: between 32 divisions, and before the stop. Four latencies of one cycle before them, one behind; the
     writer takes the stop and `D`."""
@@ -152,7 +156,8 @@ def test_a_level_in_memory_that_is_located_is_on_the_path(level: str):
 
 
 @pytest.mark.parametrize(
-    ("first", "cases"), [*((first, anywhere) for first in range(0, 60, 20)), (60, with_hops), (80, with_hops)]
+    ("first", "cases"),
+    [*((first, anywhere) for first in range(0, 60, 20)), (60, with_hops), (80, with_hops), (100, with_turns), (120, with_turns)],
 )
 def test_random_graphs_have_the_same_path_on_both_simulators(first: int, cases: Callable[[int], Case]):
     ran = 0
