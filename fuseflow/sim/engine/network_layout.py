@@ -24,7 +24,7 @@ from fuseflow.samml.coordinate_bounds import stream_bounds
 from fuseflow.sim.engine.kernels import RULES
 from fuseflow.sim.engine.kernels.comal import COMAL_RULES
 from fuseflow.sim.engine.kernels.record import recorder
-from fuseflow.sim.engine.node_firing import NODE
+from fuseflow.sim.engine.node_firing import NODE, SPECIAL
 from fuseflow.sim.engine.node_layout import (
     Array,
     LayoutRule,
@@ -214,10 +214,13 @@ def _fill_nodes(layout: NetworkLayout, machine: Machine, timings: Sequence[NodeT
     turns = dict(layout.graph.turns)
     for p, owner in enumerate(layout.owners):
         if owner is not None and (turn := turns.get(owner.name)):
-            nodes["turn"][p], nodes["turns"][p] = turn.number, turn.of
+            special = SPECIAL.array(1)
+            special["turns"], special["turn"] = turn.of, turn.number
+            nodes["special"][p] = address(special)
+            layout.arrays[address(special)] = special
     nodes["interval"] = interval
     nodes["pause"] = interval if machine.rules == "comal" else 1
-    nodes["burst"] = np.where((interval == 1) & (nodes["turns"] == 0), layout.limits.burst, 1)
+    nodes["burst"] = np.where((interval == 1) & (nodes["special"] == 0), layout.limits.burst, 1)
     nodes["last"] = -1
 
 

@@ -29,11 +29,11 @@ from fuseflow.sim.engine.stream_rings import (
 from fuseflow.sim.events.log import INSIDE, MEMORY, OWN, SLOT, START, TOKEN
 
 TRACER = Record(
-    "note "  # address of the function: `node_records.fire` calls it
+    "note turns turn "  # as in `SPECIAL`; `node_firing.fire` calls the function
     "node part buffer "
     "marks candidates "  # by input, then by output: tokens so far; whether, and how, it may be the cause of a firing
     "relays closings "  # by output: the track of stops that wait for values, or 0; firings on stops so far
-    "always unless turns "  # by input: whether every firing inspects it, if input `unless` - 1 stays; whether it is a merge
+    "always unless merges "  # by input: whether every firing inspects it, if input `unless` - 1 stays; whether it is a merge
     "behind "  # whether the token after the next one may be inspected
     "fetches answers sends positions "  # requesters: that fetch ahead, whose answer is awaited, through which lines are sent
     "passed "  # the cycle from which a token was there that was taken without a firing
@@ -286,7 +286,7 @@ def _last_input(tracer: Any, node: Any) -> int:
                 choice = q
     if choice >= 0:
         return choice
-    if tracer.turns != 0 and last_taken >= 0:
+    if tracer.merges != 0 and last_taken >= 0:
         for i in range(1, node.arity):
             q = (last_taken + i) % node.arity
             if get_int(tracer.candidates, q) != 0:
