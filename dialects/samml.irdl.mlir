@@ -116,6 +116,15 @@ irdl.dialect @samml {
     irdl.attributes {"node" = %node, "number" = %number, "of" = %of}
   }
 
+  // The hops between the tiles of node `node` (`inner`), once round them where they fold (`loop`), and to its port.
+  irdl.operation @node_hops {
+    %node = irdl.base "#builtin.string"
+    %inner = irdl.base "#builtin.integer"
+    %loop = irdl.base "#builtin.integer"
+    %port = irdl.base "#builtin.integer"
+    irdl.attributes {"node" = %node, "inner" = %inner, "loop" = %loop, "port" = %port}
+  }
+
   // The operations of primitives: `python tools/dialects.py` writes them from the classes in fuseflow/samml.
 
   // One reference to the whole of every tensor: `0 D`.

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from fuseflow.array.capacity import Storage, storages
 from fuseflow.array.footprint import PORT
@@ -21,10 +21,11 @@ from fuseflow.samml import nodes as n
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """A tile of a kind, for a node or for a part of it."""
+    """A tile of a kind, for a `node` or for a part of it. A port that nodes share is of none."""
 
     name: str
     kind: str
+    node: str = field(default="", compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,31 +104,32 @@ class _Chains:
     def add(self, node: n.Primitive) -> None:
         tiles = self.array.rows.tiles(node, self.graph.declared)
         kinds = [kind for kind, count in tiles.items() if kind != PORT for _ in range(count)]
-        chain = [self._cell(_part(node.name, k), kind) for k, kind in enumerate(kinds)]
+        chain = [self._cell(_part(node.name, k), kind, node.name) for k, kind in enumerate(kinds)]
         self.of_node[node.name] = chain
         self.inner += [Net(a, (b,)) for a, b in itertools.pairwise(chain)]
         if isinstance(node, n.Accumulate) and len(chain) > 1:
             self.inner.append(Net(chain[-1], (chain[0],)))
         for name in self.port_names.get(node.name, ()) if chain else ():
-            self._ask_port(name, chain[0], isinstance(node, n.TensorWriter))
+            self._ask_port(name, node, chain[0])
 
-    def _cell(self, name: str, kind: str) -> int:
-        self.cells.append(Cell(name, kind))
+    def _cell(self, name: str, kind: str, node: str) -> int:
+        self.cells.append(Cell(name, kind, node))
         return len(self.cells) - 1
 
-    def _ask_port(self, name: str, cell: int, writes: bool) -> None:
-        """Join a cell to the port of a name, which the first cell makes."""
+    def _ask_port(self, name: str, node: n.Primitive, cell: int) -> None:
+        """Join a cell of a node to the port of a name, which the first cell makes."""
         if name not in self.port_cells:
-            self.port_cells[name] = self._cell(name, self.array.ports.kind)
+            owner = node.name if name.startswith(f"{node.name}@") else ""
+            self.port_cells[name] = self._cell(name, self.array.ports.kind, owner)
             self.ports[self.port_cells[name]] = []
-        self.ports[self.port_cells[name]].append((cell, writes))
+        self.ports[self.port_cells[name]].append((cell, isinstance(node, n.TensorWriter)))
 
     def add_storage(self, storage: Storage) -> None:
         """Add tiles for what a node holds beside its own, each behind the last tile of the node."""
         chain = self.of_node[storage.node]
         taken = sum(cell.name.startswith(f"{storage.node}@bytes") for cell in self.cells)
         for k in range(taken, taken + storage.tiles):
-            cell = self._cell(f"{storage.node}@bytes{k}", self.array.memory.kind)
+            cell = self._cell(f"{storage.node}@bytes{k}", self.array.memory.kind, storage.node)
             self.inner += [Net(chain[-1], (cell,))] if chain else []
 
     def port_nets(self) -> Iterator[Net]:

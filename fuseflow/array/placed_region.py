@@ -12,6 +12,7 @@ from itertools import pairwise
 from fuseflow.array.anneal import EFFORT, SEEDS, anneal
 from fuseflow.array.exact import exact_placement
 from fuseflow.array.grid import Grid
+from fuseflow.array.lower_bound import lower_bound
 from fuseflow.array.netlist import Net, Netlist, netlist_of
 from fuseflow.array.placement import Placement
 from fuseflow.array.routing import Branch, Link, Routing, route
@@ -26,11 +27,13 @@ MOST_CELLS = 10_000
 
 @dataclass(frozen=True, slots=True)
 class PlacementSearch:
-    """What is spent on a placement: the runs of annealing with their effort, and the seconds of the exact search; 0 is none."""
+    """What is spent on a placement: the runs of annealing with their effort, the seconds of the exact search, and, without that, the
+    seconds for a lower bound of the wirelength; 0 is none."""
 
     effort: float = EFFORT
     seeds: int = SEEDS
     exact_seconds: float = 0.0
+    bound_seconds: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,6 +148,8 @@ def place_region(graph: n.Graph, array: ArraySettings, machine: Machine | None, 
     if search.exact_seconds:
         exact = exact_placement(netlist, grid, placement, search.exact_seconds)
         placement, bound = exact.placement, exact.bound
+    elif search.bound_seconds:
+        bound = lower_bound(netlist, grid, search.bound_seconds)
     try:
         routing = route(placement, grid, array.tracks, array.ports.kind)
     except ArrayError as error:

@@ -1,17 +1,23 @@
-"""The option of an array of tiles."""
+"""The options of an array of tiles."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
 from fuseflow.cli.command import Command
-from fuseflow.cli.common import bundled, completed
+from fuseflow.cli.common import FILE, bundled, completed
+from fuseflow.errors import UsageError
 
 if TYPE_CHECKING:
+    from fuseflow.array.placed_region import PlacedRegion
     from fuseflow.array.settings import ArraySettings
+    from fuseflow.machine.machine import Machine
+    from fuseflow.samml.nodes import Graph
 
 
 def _names() -> Iterable[str]:
@@ -30,7 +36,11 @@ def _array(array_file: str | None) -> ArraySettings | None:
 
 def array_option(help: str, required: bool = False) -> Callable[[Command], Command]:
     """Return a decorator that adds `--array`, and passes it on as `array`: `ArraySettings`, or None if it is not given."""
-    option = click.option(
+    return bundled("array", _array, _array_option(help, required))
+
+
+def _array_option(help: str, required: bool = False) -> Callable[[Command], Command]:
+    return click.option(
         "--array",
         "array_file",
         metavar="NAME",
@@ -38,4 +48,44 @@ def array_option(help: str, required: bool = False) -> Callable[[Command], Comma
         shell_complete=completed(_names),
         help=help,
     )
-    return bundled("array", _array, option)
+
+
+@dataclass(frozen=True, slots=True)
+class ArrayRequest:
+    """An array to run on, and the `directory` of placements on it, if there is one."""
+
+    array: ArraySettings
+    directory: Path | None
+
+    def placed(self, graphs: Mapping[str, Graph], machine: Machine, quiet: bool) -> tuple[PlacedRegion, ...]:
+        """Return the placements of the graphs of regions, by name: those in the directory, or new ones. Raises `ArrayError` for a region
+        that does not fit, and for a placement of another graph or array."""
+        from fuseflow.array.placed_region import PlacementSearch
+        from fuseflow.cli.progress import counting_bar
+        from fuseflow.run.placed import load_placements, place_regions
+
+        if self.directory is not None:
+            return load_placements(self.directory, graphs, self.array, machine)
+        with counting_bar("regions placed", quiet) as progress:
+            return place_regions(graphs, self.array, machine, PlacementSearch(), progress)
+
+
+def _request(array_file: str | None, placement: Path | None) -> ArrayRequest | None:
+    array = _array(array_file)
+    if array is None and placement is not None:
+        raise UsageError("`--placement` without `--array`", hint="say which array it is for: `--array onyx`")
+    return None if array is None else ArrayRequest(array, placement)
+
+
+placement_options = bundled(
+    "on_array",
+    _request,
+    _array_option("Run on this array of tiles (a name, or a YAML file): with its links, and with loading."),
+    click.option(
+        "--placement",
+        metavar="DIR",
+        type=FILE,
+        help="Of --array: take the placements that `place -o` wrote here.  [default: new ones, as `place` makes them]",
+    ),
+)
+"""Adds `--array` and `--placement`, and passes them on as `on_array`, an `ArrayRequest` or None."""

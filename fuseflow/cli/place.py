@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from fuseflow.cli.array_options import array_option
-from fuseflow.cli.common import FILE, machine_options
+from fuseflow.cli.common import FILE, json_option, machine_options
 from fuseflow.cli.deferred import command
 from fuseflow.cli.program_options import program_options
 
@@ -57,11 +57,15 @@ LONGEST = 86_400
         type=PositiveNumber(LONGEST),
         help="Then look for the shortest placement, and for a bound, for that long in each region.",
     ),
+    click.option(
+        "--run", "runs", is_flag=True, help="Run it, and print its cycles beside those without distances, at equal slots."
+    ),
+    json_option("the placements in numbers"),
     click.option("-o", "--output", metavar="DIR", type=FILE, help="Write REGION.place.json and REGION.svg of each region here."),
 )
 def place() -> None:
     """Compile MODEL (.py, module:function, .ein or .mlir), and place and route the graph of each region on an array of tiles.
 
-    Prints a row for each region: its tiles, how long its wires are, its clock, and the cycles that loading it takes. Exits with 2 if a
-    region does not fit.
+    Prints a row for each region: its tiles, how long its wires are, its clock, and the cycles that loading it takes. With --run, also its
+    cycles, and pictures show how busy each tile is. Exits with 2 if a region does not fit.
     """

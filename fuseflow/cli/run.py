@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import click
 
+from fuseflow.cli.array_options import placement_options
 from fuseflow.cli.deferred import command
 from fuseflow.cli.program_options import program_options
 from fuseflow.cli.run_options import dump_options, energy_options, result_options, target_options, trace_options
@@ -13,6 +14,7 @@ from fuseflow.cli.run_options import dump_options, energy_options, result_option
     "Compile a model, execute it and check its outputs.",
     program_options(simulates=True),
     target_options,
+    placement_options,
     click.option("--steps", metavar="N", type=click.IntRange(min=1), help="Of --train: take N steps.  [default: 1]"),
     click.option(
         "--simulate",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import click
 
+from fuseflow.cli.array_options import placement_options
 from fuseflow.cli.common import FILE
 from fuseflow.cli.deferred import command
 from fuseflow.cli.run_options import result_options, target_options, trace_options
@@ -14,6 +15,7 @@ from fuseflow.cli.run_options import result_options, target_options, trace_optio
     click.argument("graph", type=FILE),
     click.option("--tensors", metavar="FILE", type=FILE, required=True, help="YAML that names the graph's inputs."),
     target_options,
+    placement_options,
     result_options("the outputs and the result"),
     trace_options,
 )

@@ -109,6 +109,11 @@ def build_circuit(graph: n.Graph, machine: Machine) -> Circuit:
             f"machine `{machine.name}` has `rules: comal`, the times of a simulator that is no model of hardware",
             hint="take a machine with `rules: dataflow`, such as `ideal`",
         )
+    if graph.node_hops:
+        raise HardwareError(
+            f"graph `{graph.name}` has hops between the tiles of `{graph.node_hops[0][0]}`, or to its port; a circuit has none",
+            hint="leave the hops out of the graph",
+        )
     if graph.hops:
         edge, _ = graph.hops[0]
         raise HardwareError(

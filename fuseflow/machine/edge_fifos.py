@@ -50,6 +50,11 @@ def require_slots_behind_hops(graph: n.Graph, machine: Machine) -> None:
     """Raise `MachineError` if hops cannot be simulated: on a machine with `rules: comal`, or where a FIFO of one slot is behind hops of
     two slots."""
     depths = dict(graph.depths)
+    if graph.node_hops and machine.rules == "comal":
+        raise MachineError(
+            f"graph `{graph.name}` has hops at `{graph.node_hops[0][0]}`; machine `{machine.name}` knows none",
+            hint="leave the hops out of the graph, or take a machine with `rules: dataflow`",
+        )
     for edge, hops in graph.hops:
         if machine.rules == "comal":
             raise MachineError(

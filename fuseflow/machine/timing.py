@@ -7,8 +7,10 @@ from typing import NamedTuple
 
 from fuseflow.machine import comal
 from fuseflow.machine.machine import Machine
+from fuseflow.memory.settings import IdealMemory
 from fuseflow.samml import nodes as n
-from fuseflow.samml.node import HOP_UNIT, operand_bits
+from fuseflow.samml.hops import NO_HOPS
+from fuseflow.samml.node import HOP_UNIT, MEMORY_UNIT, operand_bits
 from fuseflow.tile_ops import TileShape, work_count
 
 
@@ -26,7 +28,9 @@ def node_timing(node: n.Node, graph: n.Graph, machine: Machine, tiles: Sequence[
 
     A reduction starts a scalar every `machine.interval.of("fold")` cycles, whatever its latency. An operator on tiles works on
     `machine.tile_macs` elements of 32 bits (or multiply-accumulates) in a cycle, on more of fewer bits as `machine.lanes` says, and answers
-    after the last. On `comal` the values of tiles lag behind this latency, as `comal.tile_lags` says.
+    after the last. On `comal` the values of tiles lag behind this latency, as `comal.tile_lags` says. Hops between the tiles of a node
+    are a part of its latency, and those round them of the interval of a fold. Where the memory answers at once, the way to its port and
+    back is a part of the latency, too.
     """
     if machine.rules == "comal":
         interval = comal.firing_interval(node, tiles)
@@ -39,5 +43,9 @@ def node_timing(node: n.Node, graph: n.Graph, machine: Machine, tiles: Sequence[
         elements = machine.tile_macs * machine.lanes.of(operand_bits(node, graph.element_bits))
         interval = max(interval, -(-work_count(unit.function, tiles) // elements))
         latency += interval - 1
-    fold = machine.interval.of("fold") if node.grain == "fold" else 1
+    hops = graph.hops_of.get(node.name, NO_HOPS)
+    latency += hops.inner
+    if unit == MEMORY_UNIT and isinstance(machine.memory, IdealMemory):
+        latency += 2 * hops.port
+    fold = machine.interval.of("fold") + hops.loop if node.grain == "fold" else 1
     return NodeTiming(latency, max(interval, fold), interval)

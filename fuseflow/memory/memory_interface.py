@@ -49,6 +49,7 @@ class Controller:
     windows up to the look-ahead have the same results. `buffers` are the lines of the reuse buffers of ports. `scratchpad` are the
     settings of the scratchpad of the machine, if it has one, and `on_chip` has the arrays that lie in it. `stored` are the arrays of
     results that are stored from there at the end, by the ports `storing`, and `writers` the ports that write each of them there.
+    `ways` has the cycles of a request to the port, and of its answer back, by node.
     """
 
     make: Callable[[int], Memory]
@@ -65,6 +66,7 @@ class Controller:
     stored: tuple[ArrayName, ...] = ()
     writers: dict[ArrayName, list[int]] = field(default_factory=dict)
     storing: list[int] = field(default_factory=list)
+    ways: Mapping[str, int] = field(default_factory=dict)
     memory: Memory = field(init=False)
 
     def lay_out(self, graph: n.Graph, tensors: Mapping[str, Tensor]) -> dict[ArrayName, AddressRange]:
@@ -74,6 +76,7 @@ class Controller:
         tensor in a scratchpad on a machine without one."""
         self.places = lay_out(graph, tensors, self.capacity, self.line)
         self.buffers = buffered_ports(graph, self.line)
+        self.ways = {name: hops.port for name, hops in graph.node_hops}
         placed = [tensor for tensor in graph.tensors if tensor.scratchpad]
         if not placed:
             return self.places
@@ -96,6 +99,8 @@ class Controller:
             assert self.scratchpad is not None
             flags = [port.on_chip for port in self.ports]
             self.memory = MemoryWithScratchpad(self.memory.model, self.scratchpad, flags)
+        if self.ways:
+            self.memory.ports["way"] = [0 if port.on_chip else self.ways.get(port.node, 0) for port in self.ports]
         for number, port in enumerate(self.ports):
             if port.buffer:
                 self.memory.add_buffer(number, port.buffer)

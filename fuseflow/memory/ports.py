@@ -27,7 +27,7 @@ HIT = 2
 
 REQUEST = Record(
     "address bytes write "
-    "cycle left "  # of issue; transactions without an answer
+    "cycle left "  # of arrival; transactions without an answer
     "accepted done "  # the latest of its transactions, memory cycles
     "visible"  # the cycle from which the port sees the answer; -1 while it is open
 )
@@ -40,7 +40,8 @@ PORT = Record(
     "timeless "  # requests are answered at once: cycles are not used
     "number unsent finished "  # of the port; sets of ports: with a request to send; with a request finished in this window
     "bytes transactions latency "  # requested; moved; from issue to answer, summed over moved requests
-    "buffer hits"  # address of the reuse buffer, or 0; requests for lines in it
+    "buffer hits "  # address of the reuse buffer, or 0; requests for lines in it
+    "way"  # the cycles that a request takes to the memory, and its answer back
 )
 MEMORY = Record(
     "ports count "
@@ -69,13 +70,13 @@ def request_of(port: int, number: int) -> int:
 @inline
 def issue(port: int, address: int, size: int, write: int, cycle: int) -> int:
     """Request `size` bytes, 1 or more, at the port at an address, and return the number of the request, or FULL if the ring has
-    no room. Cycles must not decrease, and must not be before the end of the last window."""
+    no room. The request arrives when its way is over. Cycles must not decrease, and must not be before the end of the last window."""
     p = port_at(port)
     number: int = p.issued
     if number - p.released > p.mask:
         return FULL
     r = request_at(request_of(port, number))
-    r.address, r.bytes, r.write, r.cycle = address, size, write, cycle
+    r.address, r.bytes, r.write, r.cycle = address, size, write, cycle + p.way
     r.left, r.accepted, r.done, r.visible = 0, 0, 0, -1
     p.issued = number + 1
     p.bytes += size
@@ -85,7 +86,7 @@ def issue(port: int, address: int, size: int, write: int, cycle: int) -> int:
     elif p.buffer != 0 and look_up(p.buffer, address // size):
         _hit(port, number)
     elif p.sent == number:
-        p.due = cycle
+        p.due = r.cycle
         add(p.unsent, p.number)
     return number
 
@@ -105,7 +106,7 @@ def _hit(port: int, number: int) -> None:
 @inline
 def _answer_hit(p: Any, r: Any) -> None:
     """Answer the request `r`, for a line in the reuse buffer, after all earlier requests of the port `p`."""
-    p.last = max(p.last, r.cycle + HIT_CYCLES)
+    p.last = max(p.last, r.cycle - p.way + HIT_CYCLES)
     p.answered += 1
     r.visible = p.last
 
@@ -164,10 +165,11 @@ def _answer(m: Any, k: int) -> None:
             _answer_hit(p, r)
             continue
         visible = r.done + m.delay if r.write != 0 else max(r.done, r.accepted + m.delay)
-        p.last = max(p.last, _at_port(m, visible))
-        p.latency += p.last - r.cycle
+        p.last = max(p.last, _at_port(m, visible) + p.way)
+        latency = p.last - r.cycle + p.way
+        p.latency += latency
         if r.write == 0:
-            count_latency(m.latencies, p.last - r.cycle)
+            count_latency(m.latencies, latency)
         p.answered += 1
         m.open -= 1
         r.visible = p.last

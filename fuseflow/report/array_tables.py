@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 from rich.markup import escape
 from rich.table import Table
@@ -11,6 +12,9 @@ from fuseflow.array.capacity import TileUse
 from fuseflow.array.placed_region import PlacedRegion
 from fuseflow.array.settings import ArraySettings
 from fuseflow.report.tables import add_footer, plain_table
+
+if TYPE_CHECKING:
+    from fuseflow.run.placed import PlacedCycles
 
 ASSUMED = "*"
 """The mark behind a number that follows from one without a source."""
@@ -29,12 +33,13 @@ def tile_table(array: ArraySettings, regions: Iterable[tuple[str, TileUse]]) -> 
     return table
 
 
-def place_table(array: ArraySettings, regions: Iterable[tuple[str, PlacedRegion]]) -> Table:
-    """Return a table with a row for each placed region. The last row has what the array has."""
+def place_table(array: ArraySettings, regions: Mapping[str, PlacedRegion], cycles: Mapping[str, PlacedCycles]) -> Table:
+    """Return a table with a row for each placed region, by name, with its cycles if it has run. The last row has what the array has."""
     bounds = ("wires", "shortest\nbound", "gap\n%", "longest\nhops", "mean\nhops")
-    columns = (*array.kinds, *bounds, "tracks", "clock\nMHz", "clock without\nregisters", "loading\ncycles")
+    ran = ("cycles", "ideal\ncycles") if cycles else ()
+    columns = (*array.kinds, *bounds, "tracks", "clock\nMHz", "clock without\nregisters", "loading\ncycles", *ran)
     table = plain_table("region", "cells", *columns, numbers_from=1, footer=True)
-    for name, placed in regions:
+    for name, placed in regions.items():
         counts = (len(placed.netlist.cells), *placed.tiles.values())
         clocks = (_megahertz(placed.tile_delay), _megahertz(placed.path_delay))
         table.add_row(
@@ -44,11 +49,35 @@ def place_table(array: ArraySettings, regions: Iterable[tuple[str, PlacedRegion]
             *_marked(array, (*_SHAPE, *_TILES), (f"{placed.routing.tracks}",)),
             *_marked(array, ("delays_ps",), clocks),
             *_marked(array, ("load",), (f"{placed.loading_cycles:,}",)),
+            *_marked(array, (*_SHAPE, *_TILES, "hop"), (f"{cycles[name].cycles:,}", f"{cycles[name].ideal:,}") if cycles else ()),
         )
     empty = ("",) * len(bounds)
     tracks = _marked(array, ("tracks",), (f"{array.tracks}",))
-    add_footer(table, escape(array.name), "", *_available(array), *empty, *tracks, "", "", "")
+    add_footer(table, escape(array.name), "", *_available(array), *empty, *tracks, "", "", "", *("" for _ in ran))
     return table
+
+
+def placed_json(regions: Mapping[str, PlacedRegion], cycles: Mapping[str, PlacedCycles]) -> list[dict[str, Any]]:
+    """Return what `place_table` shows as plain values, unrounded. What is not known is null."""
+    return [
+        {
+            "name": name,
+            "tiles": dict(placed.tiles),
+            "wirelength": placed.placement.wirelength,
+            "bound": placed.bound,
+            "proven": placed.proven,
+            "longest_hops": 0 if placed.longest is None else placed.longest.hops,
+            "mean_hops": placed.mean_hops,
+            "hops": placed.routing.hops,
+            "tracks": placed.routing.tracks,
+            "tile_delay_ps": placed.tile_delay,
+            "path_delay_ps": placed.path_delay,
+            "loading_cycles": placed.loading_cycles,
+            "cycles": cycles[name].cycles if cycles else None,
+            "ideal_cycles": cycles[name].ideal if cycles else None,
+        }
+        for name, placed in regions.items()
+    ]
 
 
 def assumed_lines(array: ArraySettings) -> Iterator[str]:

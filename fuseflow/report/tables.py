@@ -145,19 +145,25 @@ def compiled_table(compiled: Compiled) -> Table:
 
 def result_table(result: Result) -> Table:
     """Return a table with a row for each region, and the totals. Regions that run alike share one row, with the numbers of one.
-    Loads of configurations are shown if there are any."""
-    config = CONFIG_COLUMNS if result.config.bytes else ()
-    columns = ("Einsums", "cycles", "roofline", "nodes", "firings", "tokens", "FLOPs", "bytes\nread", "bytes\nwritten", *config)
+    Loads of configurations are shown if there are any, and those of regions on an array: of a row, the one before its first run."""
+    config, loading = CONFIG_COLUMNS if result.config.bytes else (), LOADING_COLUMNS if result.loading else ()
+    columns = (
+        *("Einsums", "cycles", "roofline", "nodes", "firings", "tokens", "FLOPs", "bytes\nread", "bytes\nwritten"),
+        *config,
+        *loading,
+    )
     table = plain_table("region", *columns, numbers_from=1, footer=True)
     rows = []
     for region in result.regions:
         run = region.simulation
         moved = [sum(t.bytes for t in run.traffic if t.direction == direction) for direction in ("read", "write")]
         counts = (len(region.einsums), run.cycles, run.bound, run.node_count, run.firings, run.tokens, run.flops, *moved)
-        rows.append(counts + config_numbers(region.config, config))
+        load = result.loading.get(region.name, 0)
+        rows.append(counts + config_numbers(region.config, config) + ((load, load + run.cycles) if loading else ()))
     for region, row in zip(result.regions, rows, strict=True):
         table.add_row(escape(region_label(region.name, region.repeats)), *(f"{n:,}" for n in row))
-    totals = (sum(region.times * row[k] for region, row in zip(result.regions, rows, strict=True)) for k in range(len(columns)))
+    totals = [sum(region.times * row[k] for region, row in zip(result.regions, rows, strict=True)) for k in range(len(columns))]
+    totals[-2:] = [result.loading_cycles, result.cycles + result.loading_cycles] if loading else totals[-2:]
     add_footer(table, "total", *(f"{n:,}" for n in totals))
     return table
 
@@ -188,6 +194,9 @@ _MOST_LISTED = 32
 
 CONFIG_COLUMNS = ("config\nbytes", "config\ncycles")
 """The columns about loads of configurations, in tables of runs and of estimates."""
+
+LOADING_COLUMNS = ("loading\ncycles", "cycles with\nloading")
+"""The columns about the loading of regions on an array, in tables of runs."""
 
 
 def config_numbers(load: ConfigurationLoad, columns: Sequence[str]) -> tuple[int, ...]:

@@ -65,6 +65,8 @@ REGION_STAGES: dict[str, tuple[str, Callable[[CompiledRegion], str | bytes]]] = 
 REGION_FILE = "region.json"
 """The file in the folder of a region that holds its loops, its table and its lanes for programs to read."""
 REGION_SCHEMA = 1
+ARRAY_PICTURE = "array.svg"
+"""The file in the folder of a region with a picture of it on the array that it ran on."""
 
 RESULT_FILES: dict[type[Result | SampledResult], str] = {Result: "result.json", SampledResult: "sampled.json"}
 """The file with the numbers of a run, by kind: a reader of exact numbers cannot take sampled ones for them."""

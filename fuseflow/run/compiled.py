@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, overload
@@ -62,7 +62,8 @@ class Compiled:
     """A compiled program.
 
     All formats of `program` are inferred. `regions` are in the order in which they run. `seconds` is the time that compiling
-    took, and `divisions` say which regions had to be divided. `partitioned` is the program as it was cut into regions.
+    took, and `divisions` say which regions had to be divided. `partitioned` is the program as it was cut into regions. `loading` has the
+    cycles that loading each region takes, by name, if they are placed on an array (`fuseflow.run.placed`).
     """
 
     source: Source
@@ -73,6 +74,7 @@ class Compiled:
     seconds: float
     divisions: tuple[str, ...] = ()
     partitioned: PartitionedProgram | None = None
+    loading: Mapping[str, int] = field(default_factory=dict)
 
     def __repr__(self) -> str:
         return f"<Compiled {self.name}: {len(self.regions)} regions, {len(self.program.einsums)} Einsums, on {self.machine.name}>"
@@ -386,7 +388,8 @@ class Compiled:
         seconds = Seconds(self.source.seconds, self.seconds, simulated)
         outcome = combine_checks(run.checks, EACH_REGION) if check and stand_ins else None
         outcome = outcome if comparison is None else comparison(outputs)
-        result = Result(replace(self.settings, engine=engine), outputs, run.history.regions, outcome, seconds)
+        settings = replace(self.settings, engine=engine)
+        result = Result(settings, outputs, run.history.regions, outcome, seconds, loading=self.loading)
         steps = ((region.graph, region.views) for region in self.regions)
         return replace(result, live_bytes=int(live_bytes(steps, self.program.outputs, written_bytes(result.stats))))
 

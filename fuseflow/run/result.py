@@ -125,6 +125,8 @@ class Result:
     seconds: Seconds
     live_bytes: int = 0
     """The most bytes of intermediates that are alive at the same time (`fuseflow.costs.live_bytes`)."""
+    loading: Mapping[str, int] = field(default_factory=dict)
+    """The cycles that loading takes, of each region by name, if the regions lie on an array. They are in no other number."""
 
     def __repr__(self) -> str:
         return f"<Result {self.settings.model}: {self.cycles:,} cycles, {len(self.regions)} regions, {self._verdict}>"
@@ -154,6 +156,11 @@ class Result:
     def cycles(self) -> int:
         """The cycles of all regions together."""
         return sum(r.times * r.cycles for r in self.regions)
+
+    @property
+    def loading_cycles(self) -> int:
+        """The cycles that loading all regions on an array takes, 0 without an array."""
+        return sum(self.loading.values())
 
     @property
     def config(self) -> ConfigurationLoad:
@@ -195,6 +202,7 @@ class Result:
             "schema": SCHEMA,
             **s.to_json(),
             "cycles": self.cycles,
+            **({"loading": {"cycles": self.loading_cycles, "regions": dict(self.loading)}} if self.loading else {}),
             "regions": [region_json(r) for r in self.regions],
             "flops": stats["flops"],
             "bytes": stats["bytes"],

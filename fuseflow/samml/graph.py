@@ -15,7 +15,7 @@ from fuseflow.float32.operator_precision import computing_precision, precision_o
 from fuseflow.notebook_table import SummaryTable
 from fuseflow.ops import Precision
 from fuseflow.samml.compute import Alu
-from fuseflow.samml.hops import Hops
+from fuseflow.samml.hops import Hops, NodeHops
 from fuseflow.samml.moves import Link
 from fuseflow.samml.node import TensorReader, TensorUser, operand_bits
 from fuseflow.samml.node_content import settings
@@ -49,7 +49,7 @@ class Graph:
     `tensors` declares all tensors that are read or written, and `outputs` names those that are written. `fiber_fifos` lists the edges
     that must hold a whole fiber, because a value is used before and after a reduction of itself: a small FIFO would deadlock there.
     `depths` overrides the machine's FIFO depth for single edges, and `hops` are those of the edges that have any. `turns` has those of
-    the nodes that share a port to the memory.
+    the nodes that share a port to the memory. `node_hops` are those of nodes of several tiles, and to ports.
     """
 
     name: str
@@ -60,6 +60,7 @@ class Graph:
     depths: tuple[tuple[Edge, int], ...] = ()
     hops: tuple[tuple[Edge, Hops], ...] = ()
     turns: tuple[tuple[str, Turn], ...] = ()
+    node_hops: tuple[tuple[str, NodeHops], ...] = ()
 
     def __repr__(self) -> str:
         return f"<Graph {self.name}: {len(self.nodes)} nodes, reads {', '.join(self.inputs)}, writes {', '.join(self.outputs)}>"
@@ -112,7 +113,9 @@ class Graph:
         depths = tuple((place[edge.node], edge.input, depth) for edge, depth in self.depths)
         hops = tuple((place[edge.node], edge.input, hops.count, hops.slots) for edge, hops in self.hops)
         turns = tuple((place[name], turn) for name, turn in self.turns)
-        return GraphStructure(tensors, (repr(nodes), declared, tuple(number[name] for name in self.outputs), depths, hops, turns))
+        inner = tuple((place[name], hops) for name, hops in self.node_hops)
+        written = tuple(number[name] for name in self.outputs)
+        return GraphStructure(tensors, (repr(nodes), declared, written, depths, hops, turns, inner))
 
     def with_structure_of(self, other: Graph, tensors: Mapping[str, str]) -> Graph:
         """Return this graph, which equals `other` up to names, with the structure of `other` stored, so that it is not computed
@@ -125,9 +128,11 @@ class Graph:
         """Return the graph with these FIFO depths; the depths of other FIFOs do not change."""
         return replace(self, depths=tuple({**dict(self.depths), **depths}.items()))
 
-    def with_hops(self, hops: Mapping[Edge, Hops]) -> Graph:
-        """Return the graph with these hops, and no others. Edges without any may be left out."""
-        return replace(self, hops=tuple((edge, some) for edge, some in hops.items() if some.count))
+    def with_hops(self, hops: Mapping[Edge, Hops], node_hops: Mapping[str, NodeHops] | None = None) -> Graph:
+        """Return the graph with these hops of edges and of nodes, and no others. What has none may be left out."""
+        some = {edge: those for edge, those in hops.items() if those.count}
+        inside = {name: those for name, those in (node_hops or {}).items() if those != NodeHops()}
+        return replace(self, hops=tuple(some.items()), node_hops=tuple(inside.items()))
 
     def with_turns(self, turns: Mapping[str, Turn]) -> Graph:
         """Return the graph with these turns of nodes, by name, and no others. Nodes with a port of their own may be left out."""
@@ -176,6 +181,11 @@ class Graph:
         if isinstance(node, Alu):
             return computing_precision(node.function, *_operand_precisions(node, self.precisions))
         return widest([self.precisions[port] for port in node.inputs if port in self.precisions])
+
+    @cached_property
+    def hops_of(self) -> Mapping[str, NodeHops]:
+        """The hops of the nodes that have any, by name."""
+        return dict(self.node_hops)
 
     @cached_property
     def hop_count(self) -> int:

@@ -1,4 +1,4 @@
-"""The hops of an edge: the registers that a stream crosses on its way to a reader, as on an array whose nodes have places."""
+"""Hops: the registers between tiles, as on an array whose nodes have places: those of edges, and those of nodes of several tiles."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from fuseflow.errors import GraphError
 HOP_SLOTS = (0, 2)
 """The slots that a hop may have: none is a register whose reader gives its slots back, two are a small FIFO."""
 MOST_HOPS = 1 << 16
-"""The most hops of an edge."""
+"""The most hops of an edge, or of a node."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,3 +29,24 @@ class Hops:
             raise GraphError(f"an edge has {self.count:,} hops", hint=f"it has 0 to {MOST_HOPS:,}")
         if self.slots not in HOP_SLOTS:
             raise GraphError(f"a hop has {self.slots} slots", hint="a hop has 2 slots, or 0 as a plain register")
+
+
+@dataclass(frozen=True, slots=True)
+class NodeHops:
+    """The hops between the tiles of a node, and those to its port.
+
+    What a node gives is visible `inner` cycles later, and a fold takes `loop` cycles more. Its requests to the memory arrive `port` cycles
+    later, and so do the answers. Raises `GraphError` for numbers that no node has.
+    """
+
+    inner: int = 0
+    loop: int = 0
+    port: int = 0
+
+    def __post_init__(self) -> None:
+        if not all(0 <= count <= MOST_HOPS for count in (self.inner, self.loop, self.port)):
+            raise GraphError(f"a node has hops below 0, or more than {MOST_HOPS:,}: {self}")
+
+
+NO_HOPS = NodeHops()
+"""The hops of a node whose tiles are one."""

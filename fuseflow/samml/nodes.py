@@ -6,6 +6,7 @@
 from fuseflow.samml.graph import Edge as Edge
 from fuseflow.samml.graph import Graph as Graph
 from fuseflow.samml.hops import Hops as Hops
+from fuseflow.samml.hops import NodeHops as NodeHops
 from fuseflow.samml.node import Attribute as Attribute
 from fuseflow.samml.node import Node as Node
 from fuseflow.samml.node import Pointwise as Pointwise

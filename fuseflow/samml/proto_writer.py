@@ -119,6 +119,9 @@ class ProtoWriter:
         for node, turn in self.graph.turns:
             message.turns.add(node=node, number=turn.number, of=turn.of)
             self.warn(node, f"turn {turn.number} of {turn.of} at a port: other readers know none")
+        for node, inside in self.graph.node_hops:
+            message.node_hops.add(node=node, inner=inside.inner, loop=inside.loop, port=inside.port)
+            self.warn(node, "the hops between its tiles: other readers know none")
 
     def _number(self) -> None:
         """Number each stream, and each reader of a stream with several readers, which gets a broadcast."""

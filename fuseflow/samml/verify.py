@@ -307,6 +307,11 @@ def _verify_edges(graph: n.Graph) -> None:
     if len(dict(graph.hops)) < len(graph.hops):
         twice = next(edge for edge, count in Counter(edge for edge, _ in graph.hops).items() if count > 1)
         _refuse(graph, f"input {twice.input} of `{twice.node}` has hops twice")
+    for name, count in Counter(name for name, _ in graph.node_hops).items():
+        if name not in names:
+            _refuse(graph, f"there are hops of `{name}`: no such node", did_you_mean(name, names))
+        if count > 1:
+            _refuse(graph, f"`{name}` has hops twice")
 
 
 def _verify_turns(graph: n.Graph) -> None:

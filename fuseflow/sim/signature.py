@@ -58,7 +58,8 @@ def signature(graph: Graph, read: Mapping[str, Tensor]) -> Hashable | None:
     depths = tuple((place[edge.node], edge.input, depth) for edge, depth in graph.depths)
     hops = tuple((place[edge.node], edge.input, hops.count, hops.slots) for edge, hops in graph.hops)
     turns = tuple((place[name], turn) for name, turn in graph.turns)
-    return repr(nodes), tensors, shared, written, depths, hops, turns
+    inside = tuple((place[name], hops) for name, hops in graph.node_hops)
+    return repr(nodes), tensors, shared, written, depths, hops, turns, inside
 
 
 def _declared(declared: TensorDecl, tensor: Tensor | None) -> Hashable:

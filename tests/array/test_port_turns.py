@@ -11,6 +11,8 @@ from arrays import recorded_graph
 
 import fuseflow as ff
 from fuseflow.array.capacity import require_fit, tile_use
+from fuseflow.array.links import at_equal_slots, linked_graph
+from fuseflow.array.placed_region import PlacementSearch, place_region
 from fuseflow.array.port_turns import _packed, port_counts, port_groups, with_turns
 from fuseflow.array.settings import ArraySettings, load_array
 from fuseflow.errors import ArrayError
@@ -101,6 +103,16 @@ def test_what_is_preloaded_has_the_ports_of_its_first_node() -> None:
     (first,) = {group[0] for group in groups if groups.count(group) == 3}
     assert region.graph.by_name[first].tensor == "layer1.weight"
     assert first not in dict(with_turns(region.graph, sharing(3)).turns)
+
+
+def test_a_placed_graph_has_its_turns() -> None:
+    """Eight streams at the four ports of a narrow array, two at each."""
+    compiled = ff.compile("docs/example/spmm.ein", tensors="docs/example/tensors.yaml")
+    array = ArraySettings.model_validate({**sharing(2).model_dump(), "grid": {"columns": 4, "rows": 16}})
+    (region,) = compiled.regions
+    placed = place_region(region.graph, array, compiled.machine, PlacementSearch(effort=0.1, seeds=1))
+    assert sorted(turn.number for _, turn in linked_graph(placed).turns) == [0] * 4 + [1] * 4
+    assert linked_graph(placed).turns == at_equal_slots(placed, compiled.machine).turns == with_turns(region.graph, array).turns
 
 
 def test_the_price_of_shared_ports(gcn: Compiled) -> None:

@@ -47,11 +47,26 @@ def test_equal_calls_write_equal_bytes_which_are_read_back(tmp_path: Path, reque
         assert (tmp_path / "one" / file).read_bytes() == (tmp_path / "two" / file).read_bytes()
     (region,) = ff.compile(SPMM[0], tensors=SPMM[2]).regions
     placed = load_placement(tmp_path / "one/full.place.json", region.graph, load_array("onyx"), load_machine("rda"))
-    assert placed.seeds == 4 and placed.bound is None
+    assert placed.seeds == 4 and placed.bound is not None and 0 < placed.bound < placed.placement.wirelength
     drawing = ROOT / "docs/array.svg"
     if request.config.getoption("--update-golden"):
         drawing.write_bytes((tmp_path / "one/full.svg").read_bytes())
     assert drawing.read_bytes() == (tmp_path / "one/full.svg").read_bytes(), "`pytest --update-golden` draws it anew"
+
+
+def test_a_run_has_cycles_beside_those_without_distances_and_a_picture_of_busy_tiles(tmp_path: Path) -> None:
+    words = ("--array", "onyx", "--seeds", "1", "--effort", "1", "-o", tmp_path / "placed")
+    near = fuseflow("place", *SPMM, *words)
+    plain = (tmp_path / "placed/full.svg").read_bytes()
+    result = fuseflow("place", *SPMM, *words, "--run", "--json", tmp_path / "placed.json")
+    assert result.exit_code == 0, result.output
+    (region,) = json.loads((tmp_path / "placed.json").read_text())["regions"]
+    run, ideal = (fuseflow("run", *SPMM, *more) for more in (("--array", "onyx", "--placement", tmp_path / "placed"), ()))
+    cycles = [next(line for line in r.stdout.splitlines() if line.startswith("full")).split()[2] for r in (run, ideal)]
+    row, before = (next(line for line in r.stdout.splitlines() if line.startswith("full")).split() for r in (result, near))
+    assert row == [*before, *cycles] and [str(region["cycles"]), str(region["ideal_cycles"])] == cycles
+    assert region["bound"] == int(row[6]) <= region["wirelength"] == int(row[5])
+    assert (tmp_path / "placed/full.svg").read_bytes() != plain
 
 
 def test_an_array_of_the_user_without_delays_and_fewer_tracks(tmp_path: Path) -> None:

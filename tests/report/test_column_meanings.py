@@ -18,7 +18,7 @@ from fuseflow.report.sweep_table import CLOCKED, ESTIMATED, SAMPLED, SIMULATED
 
 EXAMPLE = Path(__file__).parents[2] / "docs" / "example"
 SPMM = ["run", str(EXAMPLE / "spmm.ein"), "--tensors", str(EXAMPLE / "tensors.yaml")]
-NAMES = {"bounds", "columns", "CONFIG_COLUMNS", "HEADINGS", "ENERGY_HEADINGS"}
+NAMES = {"bounds", "columns", "ran", "CONFIG_COLUMNS", "LOADING_COLUMNS", "HEADINGS", "ENERGY_HEADINGS"}
 """Names of tuples and lists of heads, which tables take as a whole."""
 
 

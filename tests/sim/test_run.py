@@ -203,7 +203,8 @@ def test_graphs_with_other_hops_have_another_structure() -> None:
     graph, tensors = dot()
     given = ({}, {n.Edge("mul", 0): n.Hops(3)}, {n.Edge("mul", 0): n.Hops(3, slots=0)}, {n.Edge("mul", 1): n.Hops(3)})
     graphs = [graph.with_hops(hops) for hops in given]
-    assert len({graph.structure.key for graph in graphs}) == len({repr(signature(graph, tensors)) for graph in graphs}) == 4
+    graphs.append(graph.with_hops({}, {"mul": n.NodeHops(3)}))
+    assert len({graph.structure.key for graph in graphs}) == len({repr(signature(graph, tensors)) for graph in graphs}) == 5
     assert graph.with_hops({n.Edge("mul", 0): n.Hops(0)}).structure.key == graph.structure.key
 
 
@@ -232,6 +233,8 @@ def test_hops_that_no_machine_has_are_refused() -> None:
     far = graph.with_hops({n.Edge("mul", 0): n.Hops(3)})
     with pytest.raises(MachineError, match="hops at input 0 of `mul`; machine `comal` knows none"):
         simulate(far, tensors, load_machine("comal"))
+    with pytest.raises(MachineError, match="hops at `mul`; machine `comal` knows none"):
+        simulate(graph.with_hops({}, {"mul": n.NodeHops(3)}), tensors, load_machine("comal"))
     with pytest.raises(MachineError, match="hops before a FIFO of one slot, at input 0 of `mul`"):
         simulate(far, tensors, Machine(name="m", fifo_depth=1))
     simulate(far.with_depths({n.Edge("mul", 0): 2}), tensors, Machine(name="m", fifo_depth=1))

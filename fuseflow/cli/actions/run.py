@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from fuseflow.cli.array_options import ArrayRequest
 from fuseflow.cli.common import console, print_lines, print_notices, print_pieces
 from fuseflow.cli.progress import firings_bar, following
 from fuseflow.cli.request import ProgramRequest, ScheduledProgram
@@ -21,13 +22,16 @@ from fuseflow.run.compiled import Compiled
 from fuseflow.schedule import Schedule
 
 if TYPE_CHECKING:
+    from fuseflow.array.placed_region import PlacedRegion
     from fuseflow.cli.trace_request import TraceRequest
+    from fuseflow.run.result import Result
     from fuseflow.sampling.sample_request import Sample
 
 
 def run(
     program: ProgramRequest,
     target: Target,
+    on_array: ArrayRequest | None,
     steps: int | None,
     simulate: int | None,
     sample_text: str | None,
@@ -45,6 +49,11 @@ def run(
     _require_steps_fit(program, steps, simulate, sample_text, bisect, trace, explain)
     if bisect and no_check:
         raise UsageError("`--bisect` looks for what a check found, and `--no-check` makes none", hint="leave one of them out")
+    if on_array is not None and (program.model.training is not None or sample_text is not None):
+        other = "--sample" if sample_text is not None else "--train"
+        raise UsageError(
+            f"`--array` beside `{other}`", hint="leave one of them out: what is placed is a whole region of a forward"
+        )
     if explain and output.directory is None:
         raise UsageError("`--explain` writes what `report` shows into the directory of the run", hint="add `-o DIR`")
     if sample_text is not None:
@@ -56,6 +65,13 @@ def run(
     energies = energy.energies(target.machine)
     output.require_writable(dump_dir=dump.directory, auto_schedule=program.auto.file, trace=None if trace is None else trace.file)
     scheduled = program.compile(target, quiet=quiet, observe=dump)
+    placed: tuple[PlacedRegion, ...] = ()
+    if on_array is not None:
+        from fuseflow.run.placed import with_links  # other runs do without
+
+        graphs = {region.name: region.graph for region in scheduled.compiled.regions}
+        placed = on_array.placed(graphs, target.machine, quiet)
+        scheduled = ScheduledProgram(with_links(scheduled.compiled, placed))
     compiled = scheduled.compiled
     if not quiet:
         print_notices(console(stderr=True), _in_vain(compiled))
@@ -77,6 +93,7 @@ def run(
         files[ENERGY_FILE] = json_text(spent.to_json())
     told = result if trained is None else trained
     if output.directory is not None:
+        files |= _pictures(placed, result) if placed else {}
         compiled.save(output.directory, told, files)
     output.json_file.write(lambda: scheduled.json(told.to_json() | ({} if spent is None else {"energy": spent.to_json()})))
     out = output.json_file.console()
@@ -98,10 +115,30 @@ def run(
         print_lines(out, [] if trace_note is None else [trace_note])
     print_lines(out, [f"bisect: {line}" for line in bisected] if passed else [])
     output.print_tables(out, result)
+    if on_array is not None and output.resources:
+        from fuseflow.array.capacity import tile_use
+        from fuseflow.report.array_tables import assumed_lines, tile_table
+
+        uses = ((region.name, tile_use(region.graph, on_array.array, target.machine)) for region in compiled.regions)
+        print_pieces(out, ["", tile_table(on_array.array, uses)])
+        print_lines(out, assumed_lines(on_array.array))
     if spent is not None:
         print_energy(out, spent)
     if check is not None:
         _require_passed(check, compiled.selection_notices, bisected)
+
+
+def _pictures(placed: Sequence[PlacedRegion], result: Result) -> dict[str, str]:
+    """Return a picture of each placed region, by its file, with the share of the run in which each tile works."""
+    from fuseflow.array.picture import picture
+    from fuseflow.run.artifacts import ARRAY_PICTURE, region_folder
+    from fuseflow.run.placed import busy_shares
+
+    busy = {name: busy_shares(region.simulation) for region in result.regions for name in region.names}
+    return {
+        f"{region_folder(k, name)}/{ARRAY_PICTURE}": picture(its_place, busy[name])
+        for k, (name, its_place) in enumerate(zip(result.loading, placed, strict=True), 1)
+    }
 
 
 def _require_steps_fit(

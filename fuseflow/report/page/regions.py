@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from base64 import b64encode
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -61,6 +62,8 @@ class RegionPage:
     traffic: Markup
     path: Markup | None
     point: RooflinePoint
+    array: Markup | None
+    loading: int | None
 
 
 def region_page(values: Values, stored: StoredRun, things: Things) -> RegionPage:
@@ -100,7 +103,15 @@ def region_page(values: Values, stored: StoredRun, things: Things) -> RegionPage
         traffic=_traffic(statistics["traffic"], statistics["memory"], names),
         path=None if explained is None else _path(explained["path"], cycles, names),
         point=RooflinePoint.of(name, values, names.region),
+        array=_array(stored.pictures[name]) if name in stored.pictures else None,
+        loading=stored.result.get("loading", {}).get("regions", {}).get(name),
     )
+
+
+def _array(picture: str) -> Markup:
+    """Return a picture of a region on an array as an image, in which nothing runs."""
+    data = b64encode(picture.encode()).decode()
+    return Markup('<img alt="the region on the array" src="data:image/svg+xml;base64,{}">').format(data)
 
 
 def repeated_label(values: Values) -> str:

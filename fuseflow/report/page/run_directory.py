@@ -14,7 +14,7 @@ from fuseflow.filesystem import read_json, read_text
 from fuseflow.report.cycle_tables import CYCLES_FILE
 from fuseflow.report.cycle_tables import SCHEMA as CYCLES_SCHEMA
 from fuseflow.report.resource_tables import ENERGY_FILE
-from fuseflow.run.artifacts import REGION_FILE, REGION_SCHEMA, region_folder
+from fuseflow.run.artifacts import ARRAY_PICTURE, REGION_FILE, REGION_SCHEMA, region_folder
 from fuseflow.run.directory_names import MANIFEST, TRAINING_FILE
 from fuseflow.run.program_json import PROGRAM_FILE, PROGRAM_SCHEMA
 from fuseflow.run.result import SCHEMA
@@ -34,8 +34,8 @@ Values = Mapping[str, Any]
 class StoredRun:
     """A finished run. `compiled` has the content of `region.json` and the graph of each region, if they were written. `cycles` is the
     report of `explain cycles` on the same run, and `energy` the energy of the run, if there is one. `training` has the steps of a training
-    run. `program` has the Einsums and
-    the lines that they came from; it is empty if they were not written."""
+    run. `program` has the Einsums and the lines that they came from; it is empty if they were not written. `pictures` has the SVG of each
+    region that ran on an array."""
 
     result: Values
     compiled: Mapping[str, tuple[Values, Graph]] = field(default_factory=dict)
@@ -43,6 +43,7 @@ class StoredRun:
     program: Values = field(default_factory=dict)
     energy: Values | None = None
     training: Values | None = None
+    pictures: Mapping[str, str] = field(default_factory=dict)
 
 
 def read_run(path: Path, cycles: Path | None = None) -> StoredRun:
@@ -54,12 +55,16 @@ def read_run(path: Path, cycles: Path | None = None) -> StoredRun:
         result = _result(path)
         return StoredRun(result, {}, None if cycles is None else _explained(cycles, result), energy=result.get("energy"))
     result, compiled = _directory(path)
+    drawings = {name: path / region_folder(k, name) / ARRAY_PICTURE for k, name in enumerate(compiled, 1)}
+    pictures = {name: read_text(file, "the picture") for name, file in drawings.items() if file.exists()}
     inside = path / CYCLES_FILE
     cycles = inside if cycles is None and inside.exists() else cycles
     program = _read(path / PROGRAM_FILE, PROGRAM_SCHEMA, PROGRAM_FILE) if (path / PROGRAM_FILE).exists() else {}
     energy = _read(path / ENERGY_FILE, ENERGY_SCHEMA, ENERGY_FILE) if (path / ENERGY_FILE).exists() else None
     training = _read(path / TRAINING_FILE, TRAINING_SCHEMA, TRAINING_FILE) if (path / TRAINING_FILE).exists() else None
-    return StoredRun(result, compiled, None if cycles is None else _explained(cycles, result), program, energy, training)
+    return StoredRun(
+        result, compiled, None if cycles is None else _explained(cycles, result), program, energy, training, pictures
+    )
 
 
 def read_packed_run(packed: bytes, folder: Path) -> StoredRun:

@@ -31,8 +31,8 @@ NODE = Record(
     "special"  # address of its `SPECIAL` record, if its firings take turns or are noted; 0: none
 )
 SPECIAL = Record("note turns turn")
-"""`note` is the address of the function that notes firings, if this is the start of a tracer (`tracer.py`), else 0. The node fires on values
-in cycles t with t mod `turns` = `turn`, or in any if `turns` is 0."""
+"""`note` is the address of the function that notes firings, if this is the start of a tracer (`tracer.py`), else 0. The node fires on
+values in cycles t with t mod `turns` = `turn`, or in any if `turns` is 0."""
 node_at, special_at = NODE.at, SPECIAL.at
 
 # The wait of a node: for an input; for a slot of an output; or for room that the engine makes, or for another part of its node

@@ -1,0 +1,132 @@
+"""Programs on an array of tiles: each region with the hops of its routes, and the cycles that loading it takes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from pathlib import Path
+from typing import Annotated
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from fuseflow.array.artifact import load_placement
+from fuseflow.array.capacity import require_fit, tile_use
+from fuseflow.array.links import at_equal_slots, linked_graph
+from fuseflow.array.placed_region import PlacedRegion, PlacementSearch, place_region
+from fuseflow.array.settings import ArraySettings
+from fuseflow.errors import ArrayError, UsageError
+from fuseflow.filesystem import read_json
+from fuseflow.lower.regions import CompiledRegion
+from fuseflow.machine.machine import Machine
+from fuseflow.run.callback_types import ProgressCallback
+from fuseflow.run.compiled import Compiled
+from fuseflow.samml.nodes import Graph
+from fuseflow.sim import Engine, Simulation
+
+MANIFEST = "placed.json"
+"""The file that describes a directory of placements."""
+HINT = "`fuseflow place MODEL --array FILE -o DIR` writes them, with the options of this run"
+
+
+class _PlacedFile(BaseModel):
+    """The placement of a region, in a directory."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    name: str
+    file: Annotated[str, Field(pattern=r"^[^/\\]+\.place\.json$")]
+
+
+class _Manifest(BaseModel):
+    """What of `placed.json` is read."""
+
+    regions: tuple[_PlacedFile, ...]
+
+
+def place_regions(
+    graphs: Mapping[str, Graph],
+    array: ArraySettings,
+    machine: Machine,
+    search: PlacementSearch,
+    progress: Callable[[int, int], None] = lambda done, count: None,
+) -> tuple[PlacedRegion, ...]:
+    """Place the graphs of regions, by name. `progress` is called with the number of those that are placed, and of all. Raises `ArrayError`,
+    before the work, for a region that does not fit."""
+    for name, graph in graphs.items():
+        require_fit(tile_use(graph, array, machine), name)
+    placed: list[PlacedRegion] = []
+    for graph in graphs.values():
+        placed.append(place_region(graph, array, machine, search))
+        progress(len(placed), len(graphs))
+    return tuple(placed)
+
+
+def load_placements(
+    directory: Path, graphs: Mapping[str, Graph], array: ArraySettings, machine: Machine
+) -> tuple[PlacedRegion, ...]:
+    """Return the placements of the graphs of regions, by name, in a directory that `fuseflow place -o` wrote. Raises `ArrayError` if one is
+    missing, damaged, or of another array or graph, and `FileError` if there are none."""
+    content = read_json(directory / MANIFEST, "the placements", hint=HINT)
+    try:
+        listed = {region.name: region.file for region in _Manifest.model_validate(content).regions}
+    except ValidationError as error:
+        raise ArrayError(f"`{directory / MANIFEST}` lists no placements of regions", hint=HINT) from error
+    for name in graphs:
+        if name not in listed:
+            has = ", ".join(f"`{other}`" for other in listed) or "none"
+            raise ArrayError(f"`{directory}` has no placement of region `{name}`; it has {has}", hint=HINT)
+    return tuple(load_placement(directory / listed[name], graph, array, machine) for name, graph in graphs.items())
+
+
+def with_links(compiled: Compiled, placed: Sequence[PlacedRegion]) -> Compiled:
+    """Return a program whose regions have the hops of their placements, in order. Its runs count how long loading takes. Raises
+    `UsageError` for a region that runs in tiles."""
+    tiled = next((region.name for region in compiled.regions if region.tiles), None)
+    if tiled is not None:
+        raise UsageError(
+            f"region `{tiled}` runs in tiles, whose graphs are others than the one that is placed", hint="leave `tile` out"
+        )
+    pairs = list(zip(compiled.regions, placed, strict=True))
+    regions = tuple(replace(region, graph=linked_graph(its_place)) for region, its_place in pairs)
+    return replace(compiled, regions=regions, loading=_loading_cycles(regions, placed))
+
+
+@dataclass(frozen=True, slots=True)
+class PlacedCycles:
+    """The cycles of a placed region, and those at equal slots but without distances (`ideal`), and the share of the former in which each
+    node works, by name."""
+
+    cycles: int
+    ideal: int
+    busy: Mapping[str, float]
+
+
+def placed_cycles(
+    compiled: Compiled, placed: Sequence[PlacedRegion], engine: Engine = "auto", progress: ProgressCallback | None = None
+) -> Mapping[str, PlacedCycles]:
+    """Run a program with the hops of its placements, and without them at equal slots, and return the cycles of each region, by name."""
+    linked = with_links(compiled, placed)
+    pairs = zip(compiled.regions, placed, strict=True)
+    near = [replace(region, graph=at_equal_slots(its_place, compiled.machine)) for region, its_place in pairs]
+    runs = [one.run(progress, check=False, engine=engine) for one in (linked, replace(compiled, regions=tuple(near)))]
+    far, ideal = ({name: region for region in run.regions for name in region.names} for run in runs)
+    return {name: PlacedCycles(region.cycles, ideal[name].cycles, busy_shares(region.simulation)) for name, region in far.items()}
+
+
+def busy_shares(simulation: Simulation) -> Mapping[str, float]:
+    """Return the share of the cycles of a run in which each node works, by name."""
+    return {node.name: min(1.0, node.occupied / max(simulation.cycles, 1)) for node in simulation.nodes}
+
+
+def _loading_cycles(regions: Sequence[CompiledRegion], placed: Sequence[PlacedRegion]) -> Mapping[str, int]:
+    """Return the cycles that loading each region takes, by name: none where the one before has the same configuration."""
+    configurations = [
+        (region.graph.structure.key, its_place.placement.sites, its_place.routing.routes)
+        for region, its_place in zip(regions, placed, strict=True)
+    ]
+    stays = [False, *(before == after for before, after in pairwise(configurations))]
+    return {
+        region.name: 0 if same else its_place.loading_cycles
+        for region, its_place, same in zip(regions, placed, stays, strict=True)
+    }
