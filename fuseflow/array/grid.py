@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, replace
 
 from fuseflow.array.settings import ArraySettings
 
@@ -41,3 +41,8 @@ class Grid:
     def kinds(self) -> Mapping[Site, str]:
         """Return the kind of each site."""
         return {site: kind for kind, sites in self.sites.items() for site in sites}
+
+    def without(self, taken: Collection[Site]) -> Grid:
+        """Return the grid without some of its sites."""
+        left = {kind: tuple(site for site in sites if site not in taken) for kind, sites in self.sites.items()}
+        return replace(self, sites=left)

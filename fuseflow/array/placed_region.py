@@ -131,6 +131,12 @@ class PlacedRegion:
         load = self.array.load
         return -(-self.configuration_words // load.words_per_cycle) + load.drain
 
+    def leaves_room_for(self, other: PlacedRegion) -> bool:
+        """Return whether another region may lie on the array at the same time: on other sites, and on links that have tracks for both."""
+        use = self.routing.use + other.routing.use
+        apart = set(self.placement.sites).isdisjoint(other.placement.sites)
+        return apart and max(use.values(), default=0) <= self.array.tracks
+
 
 def _way(link: Link) -> str:
     """Return the way through a switch box that a link takes: up is to the north."""
@@ -138,20 +144,32 @@ def _way(link: Link) -> str:
     return "across" if y == y1 else "up" if y1 < y else "down"
 
 
-def place_region(graph: n.Graph, array: ArraySettings, machine: Machine | None, search: PlacementSearch) -> PlacedRegion:
-    """Return a verified graph on an array: annealed, then placed exactly if that is asked for, and routed. Raises `ArrayError` if the array
-    has too few tiles, or links stay too full."""
+def place_region(
+    graph: n.Graph,
+    array: ArraySettings,
+    machine: Machine | None,
+    search: PlacementSearch,
+    beside: PlacedRegion | None = None,
+) -> PlacedRegion:
+    """Return a verified graph on an array: annealed, then placed exactly if that is asked for, and routed. It lies `beside` another region
+    if there are tiles enough for both. Raises `ArrayError` if the array has too few tiles, or links stay too full."""
     netlist, grid = netlist_of(graph, array, machine), Grid.of(array)
     if len(netlist.cells) > MOST_CELLS:
         raise ArrayError(f"region `{graph.name}` has {len(netlist.cells):,} cells, and at most {MOST_CELLS:,} are placed")
-    placement, bound = anneal(netlist, grid, search.effort, search.seeds), None
-    if search.exact_seconds:
+    free, taken = grid, Counter[Link]()
+    if beside is not None:
+        left = grid.without(frozenset(beside.placement.sites))
+        needed = Counter(cell.kind for cell in netlist.cells)
+        if all(count <= len(left.sites[kind]) for kind, count in needed.items()):
+            free, taken = left, beside.routing.use
+    placement, bound = anneal(netlist, free, search.effort, search.seeds), None
+    if search.exact_seconds and free is grid:
         exact = exact_placement(netlist, grid, placement, search.exact_seconds)
         placement, bound = exact.placement, exact.bound
-    elif search.bound_seconds:
-        bound = lower_bound(netlist, grid, search.bound_seconds)
+    elif search.exact_seconds or search.bound_seconds:
+        bound = lower_bound(netlist, grid, search.exact_seconds or search.bound_seconds)
     try:
-        routing = route(placement, grid, array.tracks, array.ports.kind)
+        routing = route(placement, grid, array.tracks, array.ports.kind, taken)
     except ArrayError as error:
         raise ArrayError(f"region `{graph.name}` is not routed: {error.message}", hint=error.hint) from error
     return PlacedRegion(graph, array, routing, search.effort, search.seeds, bound)

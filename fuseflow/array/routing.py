@@ -117,11 +117,13 @@ class Routing:
             raise ArrayError(f"a link carries {self.tracks} nets, and the array has {tracks} tracks")
 
 
-def route(placement: Placement, grid: Grid, tracks: int, ports: str) -> Routing:
-    """Return routes of all nets of a placement, at most `tracks` on each link. `ports` is the kind of ports. Raises `ArrayError` where
-    links stay too full."""
+def route(placement: Placement, grid: Grid, tracks: int, ports: str, taken: Mapping[Link, int] | None = None) -> Routing:
+    """Return routes of all nets of a placement, at most `tracks` on each link, of which other graphs have `taken` some. `ports` is the kind
+    of ports. Raises `ArrayError` where links stay too full."""
     kinds = grid.kinds()
-    search = _Search(tracks, {site: kind == ports for site, kind in kinds.items()}, _neighbours(kinds), Counter(), Counter())
+    search = _Search(
+        tracks, {site: kind == ports for site, kind in kinds.items()}, _neighbours(kinds), Counter(taken or {}), Counter()
+    )
     nets = [tuple(placement.sites[cell] for cell in net.cells) for net in placement.netlist.nets]
     routes: list[Route | None] = [None] * len(nets)
     for turn in range(MOST_PASSES):

@@ -126,7 +126,8 @@ DELAYS = ("up", "down", "across")
 
 
 class ArraySettings(Strict):
-    """An array. `fifo_depth` is the slots of the FIFO in front of each input of a tile, and `tracks` the number of links from a tile to
+    """An array. `resident` is the number of regions that may lie on it at a time: with two, one is loaded while the one before runs, if
+    both have room. `fifo_depth` is the slots of the FIFO in front of each input of a tile, and `tracks` the number of links from a tile to
     its neighbour in each direction. `delays_ps` has the delay of each kind of tile, and of the switch boxes, in picoseconds. `assumed`
     names the keys whose numbers have no source."""
 
@@ -139,6 +140,7 @@ class ArraySettings(Strict):
     fifo_depth: Positive = 2
     tracks: Annotated[int, Field(ge=1, le=MOST_TRACKS, strict=True)] = 5
     hop: Hop = Hop()
+    resident: Annotated[int, Field(ge=1, le=2, strict=True)] = 1
     delays_ps: Annotated[dict[str, WholeNumber], Field(default_factory=dict)]
     load: ConfigurationSettings = ConfigurationSettings()
     assumed: tuple[str, ...] = ()

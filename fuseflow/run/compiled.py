@@ -37,7 +37,7 @@ from fuseflow.run.input_notices import mostly_zero_notice, not_finite_notice
 from fuseflow.run.input_tensors import inputs_of, user_inputs
 from fuseflow.run.isolated_regions import EACH_REGION, combine_checks
 from fuseflow.run.repeated_regions import RunHistory
-from fuseflow.run.result import Result, Seconds
+from fuseflow.run.result import RegionLoading, Result, Seconds, loading_after
 from fuseflow.run.settings import Settings
 from fuseflow.samml.auxiliary_tensors import auxiliary_tensors
 from fuseflow.schedule import Schedule
@@ -63,7 +63,7 @@ class Compiled:
 
     All formats of `program` are inferred. `regions` are in the order in which they run. `seconds` is the time that compiling
     took, and `divisions` say which regions had to be divided. `partitioned` is the program as it was cut into regions. `loading` has the
-    cycles that loading each region takes, by name, if they are placed on an array (`fuseflow.run.placed`).
+    cycles that loading each region takes, by name and in order, if they are placed on an array (`fuseflow.run.placed`).
     """
 
     source: Source
@@ -74,7 +74,7 @@ class Compiled:
     seconds: float
     divisions: tuple[str, ...] = ()
     partitioned: PartitionedProgram | None = None
-    loading: Mapping[str, int] = field(default_factory=dict)
+    loading: Mapping[str, RegionLoading] = field(default_factory=dict)
 
     def __repr__(self) -> str:
         return f"<Compiled {self.name}: {len(self.regions)} regions, {len(self.program.einsums)} Einsums, on {self.machine.name}>"
@@ -389,7 +389,8 @@ class Compiled:
         outcome = combine_checks(run.checks, EACH_REGION) if check and stand_ins else None
         outcome = outcome if comparison is None else comparison(outputs)
         settings = replace(self.settings, engine=engine)
-        result = Result(settings, outputs, run.history.regions, outcome, seconds, loading=self.loading)
+        loading = loading_after(self.loading, run.history.regions)
+        result = Result(settings, outputs, run.history.regions, outcome, seconds, loading=loading)
         steps = ((region.graph, region.views) for region in self.regions)
         return replace(result, live_bytes=int(live_bytes(steps, self.program.outputs, written_bytes(result.stats))))
 

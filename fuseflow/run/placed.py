@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import pairwise
 from pathlib import Path
 from typing import Annotated
 
@@ -21,6 +20,7 @@ from fuseflow.lower.regions import CompiledRegion
 from fuseflow.machine.machine import Machine
 from fuseflow.run.callback_types import ProgressCallback
 from fuseflow.run.compiled import Compiled
+from fuseflow.run.result import RegionLoading
 from fuseflow.samml.nodes import Graph
 from fuseflow.sim import Engine, Simulation
 
@@ -51,13 +51,15 @@ def place_regions(
     search: PlacementSearch,
     progress: Callable[[int, int], None] = lambda done, count: None,
 ) -> tuple[PlacedRegion, ...]:
-    """Place the graphs of regions, by name. `progress` is called with the number of those that are placed, and of all. Raises `ArrayError`,
-    before the work, for a region that does not fit."""
+    """Place the graphs of regions, by name, in the order in which they run, and each beside the one before if two may be on the array.
+    `progress` is called with the number of those that are placed, and of all. Raises `ArrayError`, before the work, for a region that does
+    not fit."""
     for name, graph in graphs.items():
         require_fit(tile_use(graph, array, machine), name)
     placed: list[PlacedRegion] = []
     for graph in graphs.values():
-        placed.append(place_region(graph, array, machine, search))
+        beside = placed[-1] if array.resident > 1 and placed else None
+        placed.append(place_region(graph, array, machine, search, beside))
         progress(len(placed), len(graphs))
     return tuple(placed)
 
@@ -89,7 +91,7 @@ def with_links(compiled: Compiled, placed: Sequence[PlacedRegion]) -> Compiled:
         )
     pairs = list(zip(compiled.regions, placed, strict=True))
     regions = tuple(replace(region, graph=linked_graph(its_place)) for region, its_place in pairs)
-    return replace(compiled, regions=regions, loading=_loading_cycles(regions, placed))
+    return replace(compiled, regions=regions, loading=_loading(regions, placed))
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,14 +121,17 @@ def busy_shares(simulation: Simulation) -> Mapping[str, float]:
     return {node.name: min(1.0, node.occupied / max(simulation.cycles, 1)) for node in simulation.nodes}
 
 
-def _loading_cycles(regions: Sequence[CompiledRegion], placed: Sequence[PlacedRegion]) -> Mapping[str, int]:
-    """Return the cycles that loading each region takes, by name: none where the one before has the same configuration."""
-    configurations = [
-        (region.graph.structure.key, its_place.placement.sites, its_place.routing.routes)
-        for region, its_place in zip(regions, placed, strict=True)
-    ]
-    stays = [False, *(before == after for before, after in pairwise(configurations))]
-    return {
-        region.name: 0 if same else its_place.loading_cycles
-        for region, its_place, same in zip(regions, placed, stays, strict=True)
-    }
+def _loading(regions: Sequence[CompiledRegion], placed: Sequence[PlacedRegion]) -> Mapping[str, RegionLoading]:
+    """Return how each region is loaded, by name: not at all where the one before has the same configuration, and while that one runs where
+    both may lie on the array."""
+    loads: dict[str, RegionLoading] = {}
+    before: tuple[PlacedRegion, Hashable] | None = None
+    for region, its_place in zip(regions, placed, strict=True):
+        configuration = region.graph.structure.key, its_place.placement.sites, its_place.routing.routes
+        if before is not None and before[1] == configuration:
+            loads[region.name] = RegionLoading(0)
+        else:
+            early = its_place.array.resident > 1 and before is not None and before[0].leaves_room_for(its_place)
+            loads[region.name] = RegionLoading(its_place.loading_cycles, early)
+        before = its_place, configuration
+    return loads

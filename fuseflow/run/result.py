@@ -101,6 +101,25 @@ class RegionResult:
 
 
 @dataclass(frozen=True, slots=True)
+class RegionLoading:
+    """The cycles that loading a region on an array takes. An `early` one begins with the region before, as where both lie on the array
+    together."""
+
+    cycles: int
+    early: bool = False
+
+
+def loading_after(loads: Mapping[str, RegionLoading], regions: Iterable[RegionResult]) -> dict[str, int]:
+    """Return the cycles of loading after the end of the region before, by region, in the order in which they run."""
+    cycles = {name: region.cycles for region in regions for name in region.names}
+    before = (0, *(cycles[name] for name in loads))
+    return {
+        name: max(0, load.cycles - ran) if load.early else load.cycles
+        for (name, load), ran in zip(loads.items(), before, strict=False)
+    }
+
+
+@dataclass(frozen=True, slots=True)
 class Seconds:
     """The wall time of the stages, in seconds."""
 
@@ -126,7 +145,8 @@ class Result:
     live_bytes: int = 0
     """The most bytes of intermediates that are alive at the same time (`fuseflow.costs.live_bytes`)."""
     loading: Mapping[str, int] = field(default_factory=dict)
-    """The cycles that loading takes, of each region by name, if the regions lie on an array. They are in no other number."""
+    """The cycles that loading takes after the end of the region before, of each region by name, if they lie on an array. They are in no
+    other number."""
 
     def __repr__(self) -> str:
         return f"<Result {self.settings.model}: {self.cycles:,} cycles, {len(self.regions)} regions, {self._verdict}>"

@@ -71,6 +71,7 @@ def test_a_footprint_of_ones_own() -> None:
         ("footprint: simple", "footprint: simple\n  delays_ps: {PE: -1}", 6, "delays_ps", ""),
         ("footprint: simple", "footprint: simple\n  delays_ps: {PX: 1}", 6, "`PX`", ""),
         ("footprint: simple", "footprint: simple\n  hop: {slots: 1}", 6, "hop", ""),
+        ("footprint: simple", "footprint: simple\n  resident: 3", 6, "resident", ""),
         ("footprint: simple", "footprint: simple\n  memory: {kind: RAM}", 6, "`RAM`", ""),
         ("footprint: simple", "footprint: simple\n  assumed: [trakcs]", 6, "`trakcs`", "tracks"),
         ("kind: IO", "kind: PE", 4, "one of tiles, too", "IO"),

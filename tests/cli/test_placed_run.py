@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import re
 from base64 import b64decode
+from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -12,10 +14,11 @@ import pytest
 from command_line import fuseflow
 
 import fuseflow as ff
-from fuseflow.array.links import linked_graph
+from fuseflow.array.links import at_equal_slots, linked_graph
 from fuseflow.array.placed_region import PlacementSearch
-from fuseflow.array.settings import load_array
+from fuseflow.array.settings import ArraySettings, load_array
 from fuseflow.run.placed import load_placements, place_regions, with_links
+from fuseflow.samml.nodes import NodeHops
 from fuseflow.sim import load_machine
 
 ROOT = Path(__file__).parents[2]
@@ -109,7 +112,54 @@ def test_regions_that_repeat_load_once(tmp_path: Path) -> None:
     graphs = {region.name: region.graph for region in compiled.regions}
     placed = place_regions(graphs, ONYX, compiled.machine, QUICK)
     linked = with_links(compiled, placed)
-    first, second, third = linked.loading.values()
+    first, second, third = (load.cycles for load in linked.loading.values())
     assert (first, second, third) == (placed[0].loading_cycles, 0, placed[2].loading_cycles) and third > 0
     result = linked.run()
     assert result.loading_cycles == first + third and result.cycles > compiled.run().cycles
+
+
+def test_the_next_region_is_loaded_while_one_runs(tmp_path: Path) -> None:
+    """With two regions on the array, only what loading takes longer than the region before counts."""
+    array = ArraySettings.model_validate({**ONYX.model_dump(), "resident": 2, "load": {"words_per_cycle": 1}})
+    compiled = ff.compile(SPMM[0], tensors=SPMM[2], schedule=ff.Schedule.fuse("none"))
+    graphs = {region.name: region.graph for region in compiled.regions}
+    placed = place_regions(graphs, array, compiled.machine, QUICK)
+    for before, after in pairwise(placed):
+        assert before.leaves_room_for(after) and not before.leaves_room_for(before)
+        use = before.routing.use + after.routing.use
+        assert set(before.placement.sites).isdisjoint(after.placement.sites) and max(use.values()) <= array.tracks
+    result = with_links(compiled, placed).run()
+    cycles = {name: region.cycles for region in result.regions for name in region.names}
+    loads = dict(zip(graphs, (its_place.loading_cycles for its_place in placed), strict=True))
+    ran = dict(zip(graphs, [0, *(cycles[name] for name in graphs)], strict=False))
+    assert result.loading == {name: max(0, loads[name] - ran[name]) for name in graphs}
+    assert 0 < result.loading_cycles < sum(loads.values())
+    alone = with_links(compiled, place_regions(graphs, ONYX, compiled.machine, QUICK))
+    assert not any(load.early for load in alone.loading.values())
+    full = {"full": ff.compile(SPMM[0], tensors=SPMM[2]).regions[0].graph, **graphs}
+    narrow = array.model_copy(update={"grid": array.grid.model_copy(update={"columns": 12, "rows": 4})})
+    one, two, *_ = place_regions(full, narrow, compiled.machine, QUICK)
+    assert not one.leaves_room_for(two)
+
+
+@pytest.mark.parametrize("model", ["models/gcn.py", "models/graphsage.py"])
+def test_what_distances_cost_is_what_the_docs_say(model: str) -> None:
+    compiled, machine = ff.compile(ROOT / model, schedule=ff.Schedule.fuse("full")), load_machine("rda")
+    (region,), (its_place,) = compiled.regions, place_regions({"": compiled.regions[0].graph}, ONYX, machine, PlacementSearch())
+    linked, ideal = linked_graph(its_place), at_equal_slots(its_place, machine)
+    parts = (lambda h: NodeHops(), lambda h: NodeHops(port=h.port), lambda h: replace(h, loop=0), lambda h: h)
+    graphs = [ideal, *(replace(linked, node_hops=tuple((name, part(h)) for name, h in linked.node_hops)) for part in parts)]
+    cycles = [replace(compiled, regions=(replace(region, graph=graph),)).run(check=False).cycles for graph in graphs]
+    assert f"| `{model}` | {' | '.join(f'{n:,}' for n in cycles)} |" in (ROOT / "docs/array.md").read_text()
+
+
+def test_a_link_is_never_deepened() -> None:
+    """With FIFOs that are deepened, a GCN is stuck where a link is full, too, and two slots more there would have been enough."""
+    machine = load_machine("rda", {"fifo_depth_start": 2})
+    compiled = ff.compile(ROOT / "models/gcn.py", schedule=ff.Schedule.fuse("full"), machine=machine)
+    graphs = {region.name: region.graph for region in compiled.regions}
+    placed = place_regions(graphs, ONYX, machine, PlacementSearch(effort=0.5, seeds=1))
+    (region,) = with_links(compiled, placed).run(check=False).regions
+    links = {node.name for node in region.graph.nodes if node.op == "link"}
+    deepened = {edge.node for edge in region.simulation.depths}
+    assert links and deepened and not deepened & links

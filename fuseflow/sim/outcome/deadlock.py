@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from fuseflow.errors import DeadlockError, SimulationError
-from fuseflow.samml.nodes import Edge, Graph
+from fuseflow.samml.nodes import Edge, Graph, Link
 from fuseflow.sim.outcome.statistics import NodeStatistics, edges
 
 MOST_SLOTS = 1 << 20
@@ -83,13 +83,13 @@ def deadlock_error(deadlock: Deadlock, graph: Graph) -> SimulationError:
     else a `SimulationError` about streams that end apart."""
     cycle = _cycle(deadlock.waiting)
     last = max(node.last for node in deadlock.nodes)
-    if not _full(cycle):
+    full = _full(cycle, graph)
+    if not full:
         first = next((w for w in cycle if w.on is None), cycle[0])
         return SimulationError(
             f"the streams end apart: {_reason(first)}, which never comes", notes=[f"nothing moves after cycle {last}"]
         )
     chain = "; ".join(_reason(waiting) for waiting in cycle)
-    full = _full(cycle)
     hint = _advice(find_remedy(deadlock, graph), full, {slot.edge for slot in full} & dict(graph.depths).keys())
     return DeadlockError(f"no node can move after cycle {last}", notes=[f"wait-for cycle: {chain}"], hint=hint)
 
@@ -101,7 +101,7 @@ def find_remedy(deadlock: Deadlock, graph: Graph, copies: Mapping[Edge, Sequence
     order = {edge: k for k, edge in enumerate(edges(graph))}
     remedies = []
     visited: set[Edge] = set()
-    for slot in sorted(_full(_cycle(deadlock.waiting)), key=lambda slot: order[slot.edge]):
+    for slot in sorted(_full(_cycle(deadlock.waiting), graph), key=lambda slot: order[slot.edge]):
         if slot.edge in visited:
             continue
         group = copies[slot.edge] if copies else (slot.edge,)
@@ -126,7 +126,7 @@ def sufficient_depths(deadlock: Deadlock, graph: Graph, copies: Mapping[Edge, tu
     depths: dict[Edge, int] = {}
     stuck: Deadlock | None = deadlock
     while stuck is not None:
-        full = _full(_cycle(stuck.waiting))
+        full = _full(_cycle(stuck.waiting), graph)
         if not full and depths:
             return depths
         if not full:
@@ -149,8 +149,11 @@ def _cycle(waiting: Sequence[WaitingProcess]) -> list[WaitingProcess]:
     return [waiting[k] for k in (path if position is None else path[path.index(position) :])]
 
 
-def _full(cycle: Sequence[WaitingProcess]) -> list[AwaitedSlot]:
-    return [w.awaits for w in cycle if isinstance(w.awaits, AwaitedSlot)]
+def _full(cycle: Sequence[WaitingProcess], graph: Graph) -> list[AwaitedSlot]:
+    """Return the full FIFOs of a cycle. That of a link is left out: it is a register, and waits for a slot of one behind it."""
+    names = graph.by_name
+    slots = [w.awaits for w in cycle if isinstance(w.awaits, AwaitedSlot)]
+    return [slot for slot in slots if not isinstance(names[slot.edge.node], Link)]
 
 
 def _reason(waiting: WaitingProcess) -> str:
