@@ -108,6 +108,14 @@ irdl.dialect @samml {
     irdl.attributes {"node" = %node, "input" = %input, "count" = %count, "slots" = %slots}
   }
 
+  // The turn of node `node` at a port to the memory that `of` nodes share: it is number `number`, from 0 on.
+  irdl.operation @turn {
+    %node = irdl.base "#builtin.string"
+    %number = irdl.base "#builtin.integer"
+    %of = irdl.base "#builtin.integer"
+    irdl.attributes {"node" = %node, "number" = %number, "of" = %of}
+  }
+
   // The hops between the tiles of node `node` (`inner`), once round them where they fold (`loop`), and to its port.
   irdl.operation @node_hops {
     %node = irdl.base "#builtin.string"

@@ -3,7 +3,7 @@
     python tools/fuzz.py --programs 20000 [--seed 0] [--jobs 2] [--bitmap] [--nm] [--wide|--views|--hard|--chosen] [--keep] [--narrow]
         [--split] [--recompute] [--surfaces 5] [--linalg] [--tile]
     python tools/fuzz.py --graphs 100000 [--seed 0] [--jobs 2] [--size small|medium|large] [--bitmap] [--nm] [--select] [--narrow]
-        [--f32] [--lanes] [--dram] [--hops]
+        [--f32] [--lanes] [--dram] [--hops] [--turns]
     python tools/fuzz.py --training 3000 [--seed 0] [--jobs 2] [--tile]
     python tools/fuzz.py --arrays 1000 [--seed 0] [--jobs 2]
 
@@ -49,7 +49,7 @@ programs compute some Einsums again. With --select other graphs are
 drawn, each of which has a `select`. With --f32 the same graphs run on machines that compute in 32-bit floats. With --lanes other graphs
 are drawn, whose dense results are written in lanes. With --dram every graph runs at a DRAM, of any preset with any refresh, queues and
 mapping, or of a table made from one. With --hops the same graphs get hops on their edges, none to 12, in front of FIFOs of 2 to 64 slots,
-and must say the same with a process for each hop, too.
+and must say the same with a process for each hop, too. With --turns nodes that ask the memory get turns at ports, of one to four.
 
 Training: small PyTorch models of random layers, with weights in random layouts, a loss, an optimizer and a cut, take one to three training
 steps. Each is checked as every run is, against PyTorch in f32 and f64, and the slope of the loss is measured in f64 for some.
@@ -112,6 +112,7 @@ LONG = 1000
 @click.option("--lanes", is_flag=True, help="graphs: dense results that are written in lanes")
 @click.option("--dram", is_flag=True, help="graphs: each at a DRAM of any preset or table")
 @click.option("--hops", is_flag=True, help="graphs: with hops on their edges")
+@click.option("--turns", is_flag=True, help="graphs: with turns at ports to the memory")
 @click.option("--wide", is_flag=True, help="programs: merged dimensions, integers, vectors and more")
 @click.option("--views", is_flag=True, help="programs: slices, gathers, concatenations, maxima by pattern, top-k")
 @click.option("--hard", is_flag=True, help="programs: values that cancel, NaN, infinities, sizes of 0")
@@ -138,6 +139,7 @@ def main(
     lanes: bool,
     dram: bool,
     hops: bool,
+    turns: bool,
     wide: bool,
     views: bool,
     hard: bool,
@@ -161,11 +163,11 @@ def main(
         raise click.UsageError(
             "--hard and --chosen draw programs of their own, which take no --keep, --narrow, --split or --recompute"
         )
-    if programs is not None and (select or f32 or lanes or dram or hops):
-        raise click.UsageError("--select, --f32, --lanes, --dram and --hops are of --graphs")
-    if (training or arrays) is not None and (size or bitmap or nm or select or narrow or f32 or lanes or dram or hops):
+    if programs is not None and (select or f32 or lanes or dram or hops or turns):
+        raise click.UsageError("--select, --f32, --lanes, --dram, --hops and --turns are of --graphs")
+    if (training or arrays) is not None and (size or bitmap or nm or select or narrow or f32 or lanes or dram or hops or turns):
         raise click.UsageError("--training and --arrays take no options but --seed, --jobs and, of --training, --tile")
-    if lanes and (size or bitmap or nm or select or narrow or f32 or dram or hops):
+    if lanes and (size or bitmap or nm or select or narrow or f32 or dram or hops or turns):
         raise click.UsageError("--lanes draws graphs of its own, which take no other options")
     if programs is not None:
         sys.exit(
@@ -180,7 +182,7 @@ def main(
         sys.exit(fuzz_training(training, seed, jobs, tile))
     if arrays is not None:
         sys.exit(fuzz_arrays(arrays, seed, jobs))
-    sys.exit(fuzz_graphs(graphs or 0, seed, jobs, size, bitmap, nm, select, narrow, f32, lanes, dram, hops))
+    sys.exit(fuzz_graphs(graphs or 0, seed, jobs, size, bitmap, nm, select, narrow, f32, lanes, dram, hops, turns))
 
 
 @dataclass(frozen=True)
@@ -293,13 +295,14 @@ def fuzz_graphs(
     lanes: bool,
     dram: bool,
     hops: bool,
+    turns: bool,
 ) -> bool:
     """Whether anything differs."""
     start = last = time.monotonic()
     deadlocks = firings = done = 0
     wrong: list[int] = []
     for outcome in graph_fuzz.outcomes(
-        range(seed, seed + graphs), size, jobs, bitmap, nm, select, narrow, f32, lanes, dram, hops
+        range(seed, seed + graphs), size, jobs, bitmap, nm, select, narrow, f32, lanes, dram, hops, turns
     ):
         done, firings, deadlocks = done + 1, firings + outcome.firings, deadlocks + outcome.deadlock
         for line in outcome.lines:
@@ -307,7 +310,7 @@ def fuzz_graphs(
         if outcome.lines:
             wrong.append(outcome.seed)
             if len(wrong) <= SHRUNK:
-                click.echo(graph_fuzz.smaller(outcome.seed, size, bitmap, nm, select, narrow, f32, lanes, dram, hops))
+                click.echo(graph_fuzz.smaller(outcome.seed, size, bitmap, nm, select, narrow, f32, lanes, dram, hops, turns))
         if time.monotonic() - last > PROGRESS:
             last = time.monotonic()
             click.echo(f"{done:,} of {graphs:,} graphs, {len(wrong)} differ, {last - start:.0f} s", err=True)

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from fuseflow.array.footprint import PORT
+from fuseflow.array.port_turns import port_groups, port_remedies, port_streams
 from fuseflow.array.settings import ArraySettings
 from fuseflow.errors import ArrayError
 from fuseflow.machine.machine import Machine
@@ -18,13 +19,14 @@ from fuseflow.samml import nodes as n
 @dataclass(frozen=True, slots=True)
 class TileUse:
     """The tiles that a graph takes (`needed`) and those that an array has, by kind, the kind `ports` of ports last. `bound` says that the
-    bytes of a workspace are an upper bound, since no run counted its entries."""
+    bytes of a workspace are an upper bound, since no run counted its entries. `remedies` are what would help where ports are missing."""
 
     array: str
     needed: Mapping[str, int]
     available: Mapping[str, int]
     ports: str
     bound: bool = False
+    remedies: tuple[str, ...] = ()
 
     @property
     def missing(self) -> Mapping[str, int]:
@@ -75,8 +77,10 @@ def tile_use(
     for each `memory.bytes` bytes that the tiles of the node do not have. `held` has the most entries of nodes that a run counted.
     Raises `ArrayError` for a primitive without a row in the footprint."""
     needed, bound = _tiles(graph, array, machine, held or {})
-    needed[array.ports.kind] = -(-needed[array.ports.kind] // array.ports.share)
-    return TileUse(array.name, needed, array.available, array.ports.kind, bound)
+    needed[array.ports.kind] = len(port_groups(graph, array))
+    short = needed[array.ports.kind] > array.available[array.ports.kind]
+    remedies = port_remedies(graph, array) if short else ()
+    return TileUse(array.name, needed, array.available, array.ports.kind, bound, remedies)
 
 
 def _tiles(
@@ -86,6 +90,7 @@ def _tiles(
     needed, bound = Counter(dict.fromkeys(array.kinds, 0)), False
     for node in graph.nodes:
         needed.update(node_tiles(node, graph, array))
+    needed[array.ports.kind] = port_streams(graph, array)
     for storage in storages(graph, array, machine, held) if machine is not None else ():
         needed[array.memory.kind] += storage.tiles
         bound |= not storage.exact
@@ -115,7 +120,7 @@ def tile_limits(array: ArraySettings) -> Mapping[str, int]:
 def loading_cycles(used: Resources, array: ArraySettings) -> int:
     """Return the cycles that it takes to load a graph with these tiles, if it had no hops: these are not known before it is placed."""
     *tiles, streams = (count for _, count in used.tiles)
-    return array.load.cycles(sum(tiles) - (-streams // array.ports.share))
+    return array.load.cycles(sum(tiles) + min(streams, array.available[array.ports.kind]))
 
 
 def node_tiles(node: n.Primitive, graph: n.Graph, array: ArraySettings) -> Mapping[str, int]:
@@ -128,8 +133,7 @@ def node_tiles(node: n.Primitive, graph: n.Graph, array: ArraySettings) -> Mappi
 def require_fit(use: TileUse, region: str) -> None:
     """Raise `ArrayError` if a graph does not fit."""
     if not use.fits:
-        hint = "fewer lanes (`--par`), `--preload TENSOR`, a cut (`--fuse`), or ports that are shared (`ports: {share: 2}`)"
-        raise ArrayError(use.shortage(region), hint=hint)
+        raise ArrayError(use.shortage(region), hint=", or ".join(("a cut (`--fuse`), fewer lanes (`--par`)", *use.remedies)))
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 from fuseflow.array.grid import Site
 from fuseflow.array.netlist import Net
 from fuseflow.array.placed_region import PlacedRegion
+from fuseflow.array.port_turns import with_turns
 from fuseflow.array.routing import Route
 from fuseflow.machine.edge_fifos import stated_depth
 from fuseflow.machine.machine import Machine
@@ -19,8 +20,9 @@ from fuseflow.samml import nodes as n
 
 
 def linked_graph(placed: PlacedRegion) -> n.Graph:
-    """Return the graph of a placed region with all its hops. Hops without slots pass every token on, so none is a `link`."""
-    graph, sites, slots = placed.graph, placed.placement.sites, placed.array.hop.slots
+    """Return the graph of a placed region with all its hops, and its turns at ports. Hops without slots pass every token on, so none is
+    a `link`."""
+    graph, sites, slots = with_turns(placed.graph, placed.array), placed.placement.sites, placed.array.hop.slots
     laid = _Laid(graph)
     for net, route in zip(placed.netlist.nets, placed.routing.routes, strict=True):
         if net.stream is not None and slots:
@@ -34,7 +36,7 @@ def linked_graph(placed: PlacedRegion) -> n.Graph:
 def at_equal_slots(placed: PlacedRegion, machine: Machine) -> n.Graph:
     """Return the graph of a placed region without hops, whose FIFOs have the slots of their hops, too: what remains of the cycles of
     the linked graph without the distances."""
-    graph, sites, slots = placed.graph, placed.placement.sites, placed.array.hop.slots
+    graph, sites, slots = with_turns(placed.graph, placed.array), placed.placement.sites, placed.array.hop.slots
     stated, depths = dict(graph.depths), dict[n.Edge, int]()
     for net, route in zip(placed.netlist.nets, placed.routing.routes, strict=True):
         for edge, sink in zip(net.readers, net.sinks, strict=True) if net.stream is not None else ():

@@ -8,11 +8,12 @@ node that asks the memory has a net to a port.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from fuseflow.array.capacity import Storage, storages
 from fuseflow.array.footprint import PORT
+from fuseflow.array.port_turns import port_groups
 from fuseflow.array.settings import ArraySettings
 from fuseflow.errors import ArrayError
 from fuseflow.machine.machine import Machine
@@ -76,7 +77,7 @@ class Netlist:
 def netlist_of(graph: n.Graph, array: ArraySettings, machine: Machine | None = None) -> Netlist:
     """Return the netlist of a verified graph on an array. On a `machine` it has the tiles for what nodes hold, too (`storages`). Raises
     `ArrayError` for a primitive without a row in the footprint."""
-    chains = _Chains(graph, array, [], {}, {}, [], {})
+    chains = _Chains(graph, array, [], {}, {}, [], _port_names(port_groups(graph, array)), {}, {})
     for node in graph.nodes:
         chains.add(node)
     for storage in storages(graph, array, machine, {}) if machine is not None else ():
@@ -89,8 +90,9 @@ def netlist_of(graph: n.Graph, array: ArraySettings, machine: Machine | None = N
 
 @dataclass(slots=True)
 class _Chains:
-    """The cells so far, the numbers of those of each node and of those for what it holds (`banks`), and the nets inside of nodes. `ports`
-    has the cells that ask each port, and whether they write."""
+    """The cells so far, the numbers of those of each node and of those for what it holds (`banks`), and the nets inside of nodes.
+    `port_names` has the ports of each node, `port_cells` the cell of each port so far, and `ports` the cells that ask each of these, and
+    whether they write."""
 
     graph: n.Graph
     array: ArraySettings
@@ -98,6 +100,8 @@ class _Chains:
     of_node: dict[str, list[int]]
     banks: dict[str, list[int]]
     inner: list[Net]
+    port_names: Mapping[str, Sequence[str]]
+    port_cells: dict[str, int]
     ports: dict[int, list[tuple[int, bool]]]
 
     def add(self, node: n.Primitive) -> None:
@@ -108,21 +112,20 @@ class _Chains:
         self.inner += [Net(a, (b,)) for a, b in itertools.pairwise(chain)]
         if isinstance(node, n.Accumulate) and len(chain) > 1:
             self.inner.append(Net(chain[-1], (chain[0],)))
-        if tiles.get(PORT) and chain:
-            self._ask_port(node, chain[0])
+        for name in self.port_names.get(node.name, ()) if chain else ():
+            self._ask_port(name, node, chain[0])
 
     def _cell(self, name: str, kind: str, node: str) -> int:
         self.cells.append(Cell(name, kind, node))
         return len(self.cells) - 1
 
-    def _ask_port(self, node: n.Primitive, cell: int) -> None:
-        """Give a cell a port of its own, or a part of the last port that has room."""
-        share, last = self.array.ports.share, next(reversed(self.ports), None)
-        if last is None or len(self.ports[last]) == share:
-            name, owner = (f"{node.name}@io", node.name) if share == 1 else (f"io{len(self.ports)}", "")
-            last = self._cell(name, self.array.ports.kind, owner)
-            self.ports[last] = []
-        self.ports[last].append((cell, isinstance(node, n.TensorWriter)))
+    def _ask_port(self, name: str, node: n.Primitive, cell: int) -> None:
+        """Join a cell of a node to the port of a name, which the first cell makes."""
+        if name not in self.port_cells:
+            owner = node.name if name.startswith(f"{node.name}@") else ""
+            self.port_cells[name] = self._cell(name, self.array.ports.kind, owner)
+            self.ports[self.port_cells[name]] = []
+        self.ports[self.port_cells[name]].append((cell, isinstance(node, n.TensorWriter)))
 
     def add_storage(self, storage: Storage) -> None:
         """Add tiles for what a node holds beside its own: a chain, from the last tile of the node."""
@@ -159,6 +162,16 @@ class _Chains:
         if not chain:
             return None
         return chain[min(port.output, len(chain) - 1)] if isinstance(self.graph.by_name[port.node], n.Fork) else chain[-1]
+
+
+def _port_names(groups: Sequence[Sequence[str]]) -> Mapping[str, Sequence[str]]:
+    """Return the names of the ports of each node, given the nodes of each port. A port of a single node has the name of that."""
+    names: dict[str, list[str]] = {}
+    for port, group in enumerate(groups):
+        for node in group:
+            own = names.setdefault(node, [])
+            own.append(f"io{port}" if len(group) > 1 else f"{node}@io{len(own) or ''}")
+    return names
 
 
 def _part(name: str, number: int) -> str:

@@ -26,6 +26,7 @@ from fuseflow.byte_sizes import parse_bytes
 from fuseflow.errors import ArrayError, did_you_mean
 from fuseflow.filesystem import read_text
 from fuseflow.memory.setting_types import Strict
+from fuseflow.samml.turns import MOST_TURNS
 from fuseflow.yaml_text import YamlText, read_yaml
 
 MOST_SIDE, MOST_TRACKS, MOST = 256, 64, 1 << 20
@@ -93,7 +94,7 @@ class PortTiles(Strict):
     side: Annotated[tuple[Side, ...], BeforeValidator(_sides), Field(min_length=1)]
     kind: KindName = "IO"
     each: Annotated[int, Field(ge=1, le=4, strict=True)] = 1
-    share: Annotated[int, Field(ge=1, le=64, strict=True)] = 1
+    share: Annotated[int, Field(ge=1, le=MOST_TURNS, strict=True)] = 1
 
 
 class TileMemory(Strict):

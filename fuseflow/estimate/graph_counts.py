@@ -21,7 +21,7 @@ from fuseflow.estimate.counted.patterns import Pattern, Piece, dense_pattern, re
 from fuseflow.estimate.counted.stream_rules import StreamRules, wanted_coordinates
 from fuseflow.estimate.counted.stream_trie import CountedStream, ElementCounts, FiberNest
 from fuseflow.estimate.node_work import ProcessFirings, elements_read, elements_written, firings, node_flops
-from fuseflow.estimate.stream_flow import Flow, Number
+from fuseflow.estimate.stream_flow import Flow, Number, largest
 from fuseflow.estimate.stream_walk import GraphStreams, StreamWalk, count_pieces, lane_writers, written_levels, written_values
 from fuseflow.machine.comal import readers_of_sums
 from fuseflow.machine.machine import Machine
@@ -346,13 +346,14 @@ def work_on(counts: GraphCounts, intervals: Sequence[Intervals], machine: Machin
     """Return the work of a graph on a machine, given its counts, and for each node the cycles between its firings."""
     declared = counts.graph.declared
     summed = readers_of_sums(counts.graph) if machine.rules == "comal" else frozenset[str]()
-    nodes = []
+    nodes, turns = [], dict(counts.graph.turns)
     for node, numbers, own in zip(counts.graph.nodes, counts.nodes, intervals, strict=True):
         processes = firings(node, declared, numbers.inputs, numbers.outputs, numbers.steps, machine)
         if node.name in summed:
             closed = numbers.inputs[0].stops - numbers.inputs[0].inner_filled
             processes = [(values, closings + closed) for values, closings in processes]
-        occupied = max(process_cycles(node, *process, machine) for process in zip(processes, own, strict=False))
+        turn = turns.get(node.name)
+        occupied = max(process_cycles(node, *process, machine, turn) for process in zip(processes, own, strict=False))
         total = sum(values + closings for values, closings in processes)
         nodes.append(NodeWork(node.name, node.op, total, occupied, numbers.flops, numbers.exact))
     return Work(
@@ -360,9 +361,10 @@ def work_on(counts: GraphCounts, intervals: Sequence[Intervals], machine: Machin
     )
 
 
-def process_cycles(node: n.Node, process: ProcessFirings, interval: int, machine: Machine) -> Number:
-    """Return the least cycles that a process of a node takes, given its firings and the `interval` in cycles between firings on
-    values."""
+def process_cycles(node: n.Node, process: ProcessFirings, interval: int, machine: Machine, turn: n.Turn | None = None) -> Number:
+    """Return the least cycles that a process of a node takes, given its firings, the `interval` in cycles between firings on values, and
+    its turn at a port that it shares: a round for each value, all of them whole. Stops are taken between turns."""
     values, closings = process
     pause = interval if machine.rules == "comal" and isinstance(node, n.Alu) else 1  # after a stop
-    return values * interval + closings * pause
+    cycles = values * interval + closings * pause
+    return cycles if turn is None else largest((cycles, values * turn.interval(interval)))

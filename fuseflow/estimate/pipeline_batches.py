@@ -259,8 +259,9 @@ def _node_cycles(
     flows = [mapped_flow(batch_flow(memo, stream, depth), map) for stream, map in zip(streams, maps, strict=False)]
     steps = as_number(_moved(comparisons.summed_alike(depth), maps[-1])) if comparisons else 0
     inputs, outputs = flows[: len(node.inputs)], flows[len(node.inputs) :]
+    turn = dict(counts.graph.turns).get(node.name)
     processes = [
-        process_cycles(node, (values, closings - 1), interval, machine)  # a batch has no `D`
+        process_cycles(node, (values, closings - 1), interval, machine, turn)  # a batch has no `D`
         for (values, closings), interval in zip(firings(node, declared, inputs, outputs, steps, machine), intervals, strict=False)
     ]
     cycles = [np.atleast_1d(np.asarray(c, dtype=np.int64)) for c in processes]

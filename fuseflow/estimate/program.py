@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Generic, TypeVar
 
+from fuseflow.array.port_turns import with_turns
 from fuseflow.array.settings import ArraySettings
 from fuseflow.costs import TensorStatistics, measure_statistics
 from fuseflow.costs.live_bytes import live_bytes, written_bytes
@@ -56,6 +57,11 @@ class EstimatorRegion:
     views_after: tuple[StoredView, ...] = ()
     tiled: TileGraph | None = None
 
+    def in_turns(self, array: ArraySettings) -> EstimatorRegion:
+        """Return the region with the turns of its nodes at the ports of an array."""
+        tiled = self.tiled and replace(self.tiled, graph=with_turns(self.tiled.graph, array))
+        return replace(self, graph=with_turns(self.graph, array), tiled=tiled)
+
     @property
     def views(self) -> dict[str, str]:
         """The tensor that each view shows, by the name of the view."""
@@ -96,7 +102,7 @@ class Estimator:
     With `statistics_only`, it uses no coordinates of tensors. It uses only their statistics, and two numbers for each pair of
     tensors where one is looked up by the coordinates of the other. `assumptions` are statistics that a user stated. With
     `assume_unknown`, the default statistics of the compiler are assumed for a sparse input without data. With an `array`, tiles are
-    among the resources of regions.
+    among the resources of regions, and nodes take turns at its ports.
     """
 
     statistics_only: bool = False
@@ -119,7 +125,7 @@ class Estimator:
         `MachineError` for more resident tensors than the machine has room for, and for types or primitives without times."""
         knowledge, shared = self.knowledge(program, tensors), SharedEstimates[RegionEstimate](self, machine, lambda one: one)
         estimates: dict[Hashable, RegionEstimate] = {}
-        regions = tuple(regions)
+        regions = tuple(regions if self.array is None else (region.in_turns(self.array) for region in regions))
         for region in counted(regions, "estimating regions"):
             key, names, first = shared.add(region, knowledge)
             known = estimates.setdefault(key, first)

@@ -19,6 +19,7 @@ from typing import ClassVar
 
 from fuseflow.firing_rules.expressions import YES, Expr, concat, const, mux
 from fuseflow.samml.coordinate_bounds import LEAST_INDEX_BITS
+from fuseflow.samml.turns import Turn
 
 KIND_BITS = 2
 VALUE, STOP, EMPTY, DONE = range(4)
@@ -168,9 +169,10 @@ class Module:
     """The rules of a node with its inputs, outputs, registers, memories and arrays. Arrays are read only, and are outside the
     circuit. `interval` is the cycles from one firing on a value to the next, and `intervals` has the intervals of processes that
     differ. `links` join processes of the node. `ports` at a memory that takes time are named by the kind of array. `helpers` are
-    processes that make requests for another process; their firings do not count. `busy` is None, or says that the node fires again after
-    `D`, and is an output of the circuit then. So is `loaded`, which says that everything is there that is loaded into the scratchpad;
-    modules that `await_load` have it as an input. A level of a stop has `level_bits` bits."""
+    processes that make requests for another process; their firings do not count. With a `port_turn` its processes fire on values in
+    that turn only. `busy` is None, or says that the node fires again after `D`, and is an output of the circuit then. So is `loaded`,
+    which says that everything is there that is loaded into the scratchpad; modules that `await_load` have it as an input. A level of a
+    stop has `level_bits` bits."""
 
     head: ClassVar[type[Head]] = Head
     level_bits: ClassVar[int] = LEVEL_BITS
@@ -187,6 +189,7 @@ class Module:
         self.links: list[Link] = []
         self.ports: dict[str, Port] = {}
         self.helpers: set[str] = set()
+        self.port_turn: Turn | None = None
         self.busy: Expr | None = None
         self.loaded: Expr | None = None
         self.awaits_load = False

@@ -169,6 +169,7 @@ def build_circuit(graph: n.Graph, machine: Machine) -> Circuit:
     depths, hops, in_order = dict(graph.depths), dict(graph.hops), sequential_readers(graph)
     early = early_readers(graph)
     moves = transfers(graph) if isinstance(machine.memory, TimedMemory) else ()
+    turns = dict(graph.turns)
     for node in graph.nodes:
         inputs = [types[port] for port in node.inputs]
         timing = node_timing(node, graph, machine, [type_.tile for type_ in inputs])
@@ -188,6 +189,7 @@ def build_circuit(graph: n.Graph, machine: Machine) -> Circuit:
             machine.scratchpad,
         )
         unit = Unit(node, _module(context), timing.latency)
+        unit.module.port_turn = turns.get(node.name)
         units.append(unit)
         for k, port in enumerate(node.ports):
             in_place = bool(types[port].tile) or f"out{k}" in unit.module.late

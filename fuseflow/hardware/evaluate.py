@@ -142,6 +142,11 @@ class _Site:
         self.tokens = [result.tokens.setdefault((name, out), []) for out in module.outputs]
         self.given = [result.given.setdefault((name, out), []) for out in module.outputs]
 
+    def next_turn(self, cycle: int) -> int:
+        """Return the first cycle from `cycle` on in which the unit may fire on values."""
+        turn = self.unit.module.port_turn
+        return cycle if turn is None else turn.next(cycle)
+
     def ask(self, cycle: int) -> list[Firing]:
         """Return the firings of the unit in a cycle. Raises `HardwareError` if two rules of one process fire."""
         heads = [lane.head(cycle) for lane in self.inputs.values()]
@@ -151,7 +156,7 @@ class _Site:
             answers.append(int(self.memory.is_loaded(cycle)))
         for k, port in self.requests.items():
             rooms[k] = port.has_room
-        due = [cycle >= first for first in self.due]
+        due = [cycle >= first for first in self.due] + [self.next_turn(cycle) == cycle]
         firings = self.step(heads, rooms, due, self.registers, self.memories, self.arrays, answers)
         if len(firings) > len({self.moves[firing[0]].process for firing in firings}):
             names = " and ".join(f"`{self.unit.module.rules[firing[0]].label}`" for firing in firings)
@@ -223,10 +228,13 @@ class _Run:
             while self.calendar and self.calendar[0][0] == cycle:
                 key = heappop(self.calendar)
                 self.planned.discard(key)
-                if key[1] < len(self.sites):
-                    asked.append(self.sites[key[1]])
-                else:
+                if key[1] >= len(self.sites):
                     hops.append(self.hops[key[1] - len(self.sites)])
+                    continue
+                site = self.sites[key[1]]
+                asked.append(site)
+                if (turn := site.next_turn(cycle)) > cycle:
+                    self.wake(turn, site.number)
             passed = [(hop, hop.ask(cycle)) for hop in hops]
             for site, firings in [(site, site.ask(cycle)) for site in asked]:
                 for firing in firings:

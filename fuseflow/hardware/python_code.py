@@ -19,8 +19,8 @@ stores, and the late tokens, which replace tokens emitted before."""
 
 Step: TypeAlias = Callable[[Any, Any, Any, Any, Any, Any, Any], list[Firing]]
 """A function from the next tokens of the inputs (None: none is visible), the room of each output, whether the interval of each
-process is over, the registers, the memories, the arrays, and the answers of each port to the firings of a cycle. Behind the answers it is
-whether everything is loaded into the scratchpad, for a module that awaits that."""
+process is over and, last, the module has its turn, the registers, the memories, the arrays, and the answers of each port to the firings
+of a cycle. Behind the answers it is whether everything is loaded into the scratchpad, for a module that awaits that."""
 
 INFIX = {
     "and": "&",
@@ -62,6 +62,7 @@ def _step_code(module: Module) -> tuple[str, set[str]]:
         waits = [guard, *(f"heads[{heads.index(head)}] is not None" for head in rule.heads)]
         waits += [f"rooms[{rooms.index(out)}]" for out in rule.rooms]
         waits.append(f"due[{module.processes.index(rule.on)}]")
+        waits += ["due[-1]"] if module.port_turn is not None and not rule.closes else []
         inside = _Block(places, dict(block.names), block.units, "        ")
         given, states, late = ([inside.name(value) for _, value in pairs] for pairs in (rule.gives, rule.sets, rule.late))
         stored = [_tuple((inside.name(store.address), inside.name(store.data))) for store in rule.stores]

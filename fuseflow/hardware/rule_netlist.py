@@ -1,6 +1,7 @@
 """The netlist of a module's rules: outputs and next states of registers as expressions of inputs and registers.
 
-Every rule has an enable: its guard holds, its heads are visible, its outputs have room, and the interval of its process is over.
+Every rule has an enable: its guard holds, its heads are visible, its outputs have room, and the interval of its process is over. Where
+the module has a turn at a port, a rule for values waits for it, too.
 An output is valid if a rule that emits a token there is enabled, and a register changes to the value that the enabled rule sets.
 Since the rules of a process exclude each other, their order does not matter.
 """
@@ -12,6 +13,7 @@ from dataclasses import dataclass
 
 from fuseflow.firing_rules.expressions import Expr, all_of, any_of, choose, const, count_bits, mux
 from fuseflow.firing_rules.rules import KIND_BITS, LOADED, Memory, Module, Register, Rule
+from fuseflow.samml.turns import Turn
 
 ANSWERS = "answers"
 """The suffix, after the kind of the array, of the input with the number of answers that a reading port had."""
@@ -78,7 +80,8 @@ def netlist(module: Module) -> Netlist:
     """Return the netlist of a module's rules. Raises `ValueError` if two rules have one name."""
     registers = dict(module.registers)
     pauses = {on: _pause(registers, on, module.interval_of(on)) for on in module.processes}
-    enables = [_enable(rule, pauses[rule.on]) for rule in module.rules]
+    turn = _turn(registers, module.port_turn)
+    enables = [_enable(rule, pauses[rule.on], None if rule.closes else turn) for rule in module.rules]
     names = [enable.name for enable in enables]
     if len(set(names)) != len(names):
         raise ValueError(f"two rules of `{module.op}` have one name: {sorted(names)}")
@@ -93,6 +96,8 @@ def netlist(module: Module) -> Netlist:
             values = any_of(enable for rule, enable in chosen if rule.on == on and not rule.closes)
             counted = mux(pause.is_(0), pause, pause - 1)
             states[pause.name] = mux(values, const(module.interval_of(on) - 1, pause.width), counted)
+    if turn is not None and module.port_turn is not None:
+        states[turn.name] = mux(turn.is_(0), const(module.port_turn.of - 1, turn.width), turn - 1)
     outputs |= {name: expr for name, expr in ((BUSY, module.busy), (LOADED, module.loaded)) if expr is not None}
     memories = {name: (memory, _write_port(name, memory, chosen)) for name, memory in module.memories.items()}
     fires = {on: tuple(enable.name for rule, enable in chosen if rule.on == on) for on in module.processes}
@@ -127,10 +132,18 @@ def _pause(registers: dict[str, Register], on: str, interval: int) -> Expr | Non
     return Expr("register", (), registers[name].width, name)
 
 
-def _enable(rule: Rule, pause: Expr | None) -> Expr:
+def _turn(registers: dict[str, Register], turn: Turn | None) -> Expr | None:
+    """Return a new register that counts the cycles until the turn of the module, or None without turns."""
+    if turn is None:
+        return None
+    registers["port_turn"] = Register(count_bits(turn.of), turn.number)
+    return Expr("register", (), registers["port_turn"].width, "port_turn")
+
+
+def _enable(rule: Rule, *counters: Expr | None) -> Expr:
     conditions = [rule.when, *(Expr("port", (), 1, f"{head}_valid") for head in rule.heads)]
     conditions += [Expr("port", (), 1, f"{out}_ready") for out in rule.rooms]
-    conditions += [] if pause is None else [pause.is_(0)]
+    conditions += [counter.is_(0) for counter in counters if counter is not None]
     return Expr("wire", (all_of(conditions),), 1, fire_name(rule))
 
 

@@ -98,6 +98,7 @@ def make_testbench(
     memory = bench_memory(top.ports, circuit.machine.memory, run, stalls)
     quiet = 2 + max(unit.latency + max(map(unit.module.interval_of, unit.module.processes)) for unit in circuit.units)
     quiet += max((channel.hops.count for channel in circuit.channels), default=0)
+    quiet += max((turn.of for _, turn in circuit.graph.turns), default=0)
     ports = tuple((port.node, port.kind) for port in top.ports)
     text = _text(top, [*scratchpad.parts, *roms], watches, quiet, limit, wave, memory, scratchpad)
     return Testbench(text, files, tuple(streams), tuple(processes), ports, memory.serve, scratchpad.results)

@@ -21,6 +21,7 @@ from fuseflow.samml.node import TensorReader, TensorUser, operand_bits
 from fuseflow.samml.node_content import settings
 from fuseflow.samml.primitives import Primitive
 from fuseflow.samml.stream_tensor_types import Port, StreamType, TensorDecl
+from fuseflow.samml.turns import Turn
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,8 +48,8 @@ class Graph:
 
     `tensors` declares all tensors that are read or written, and `outputs` names those that are written. `fiber_fifos` lists the edges
     that must hold a whole fiber, because a value is used before and after a reduction of itself: a small FIFO would deadlock there.
-    `depths` overrides the machine's FIFO depth for single edges, and `hops` are those of the edges that have any.
-    `node_hops` are those of nodes of several tiles, and to ports.
+    `depths` overrides the machine's FIFO depth for single edges, and `hops` are those of the edges that have any. `turns` has those of
+    the nodes that share a port to the memory. `node_hops` are those of nodes of several tiles, and to ports.
     """
 
     name: str
@@ -58,6 +59,7 @@ class Graph:
     fiber_fifos: tuple[Edge, ...] = ()
     depths: tuple[tuple[Edge, int], ...] = ()
     hops: tuple[tuple[Edge, Hops], ...] = ()
+    turns: tuple[tuple[str, Turn], ...] = ()
     node_hops: tuple[tuple[str, NodeHops], ...] = ()
 
     def __repr__(self) -> str:
@@ -110,8 +112,10 @@ class Graph:
         )
         depths = tuple((place[edge.node], edge.input, depth) for edge, depth in self.depths)
         hops = tuple((place[edge.node], edge.input, hops.count, hops.slots) for edge, hops in self.hops)
+        turns = tuple((place[name], turn) for name, turn in self.turns)
         inner = tuple((place[name], hops) for name, hops in self.node_hops)
-        return GraphStructure(tensors, (repr(nodes), declared, tuple(number[name] for name in self.outputs), depths, hops, inner))
+        written = tuple(number[name] for name in self.outputs)
+        return GraphStructure(tensors, (repr(nodes), declared, written, depths, hops, turns, inner))
 
     def with_structure_of(self, other: Graph, tensors: Mapping[str, str]) -> Graph:
         """Return this graph, which equals `other` up to names, with the structure of `other` stored, so that it is not computed
@@ -129,6 +133,10 @@ class Graph:
         some = {edge: those for edge, those in hops.items() if those.count}
         inside = {name: those for name, those in (node_hops or {}).items() if those != NodeHops()}
         return replace(self, hops=tuple(some.items()), node_hops=tuple(inside.items()))
+
+    def with_turns(self, turns: Mapping[str, Turn]) -> Graph:
+        """Return the graph with these turns of nodes, by name, and no others. Nodes with a port of their own may be left out."""
+        return replace(self, turns=tuple((node, turn) for node, turn in turns.items() if turn.of > 1))
 
     def types(self) -> dict[Port, StreamType]:
         """Return the type of every stream of a verified graph."""

@@ -26,7 +26,7 @@ from fuseflow.samml.mlir_nodes import (
 from fuseflow.samml.verify import verify
 
 GRAPH, FIBER_FIFO, FIFO_DEPTH = "samml.graph", "samml.fiber_fifo", "samml.fifo_depth"
-HOPS, NODE_HOPS = "samml.hops", "samml.node_hops"
+HOPS, TURN, NODE_HOPS = "samml.hops", "samml.turn", "samml.node_hops"
 _INSIDE = ("inner", "loop", "port")
 
 
@@ -49,6 +49,9 @@ def to_mlir(graph: n.Graph) -> str:
             for edge, hops in graph.hops:
                 numbers = {"count": a.integer(hops.count), "slots": a.integer(hops.slots)}
                 ir.Operation.create(HOPS, attributes={**_edge_attributes(edge), **numbers})
+            for node, turn in graph.turns:
+                numbers = {"number": a.integer(turn.number), "of": a.integer(turn.of)}
+                ir.Operation.create(TURN, attributes={"node": a.string(node), **numbers})
             for node, inside in graph.node_hops:
                 numbers = {key: a.integer(getattr(inside, key)) for key in _INSIDE}
                 ir.Operation.create(NODE_HOPS, attributes={"node": a.string(node), **numbers})
@@ -64,7 +67,7 @@ def from_mlir(text: str, file: str = "<mlir>") -> n.Graph:
         module = m.parse(text, file, ("samml",), GraphError)
         operations = module.operations
         head = module.only(GRAPH)
-        around = (GRAPH, TENSOR, LIKE, *PLACEMENTS, OUTPUT, FIBER_FIFO, FIFO_DEPTH, HOPS, NODE_HOPS)
+        around = (GRAPH, TENSOR, LIKE, *PLACEMENTS, OUTPUT, FIBER_FIFO, FIFO_DEPTH, HOPS, TURN, NODE_HOPS)
         by_name = {kind: [op for op in operations if op.name == kind] for kind in around}
         nodes = [(op, read_node(op)) for op in operations if op.name not in around]
         graph = n.Graph(
@@ -75,6 +78,7 @@ def from_mlir(text: str, file: str = "<mlir>") -> n.Graph:
             fiber_fifos=tuple(map(_edge, by_name[FIBER_FIFO])),
             depths=tuple((_edge(op), op.integer("depth")) for op in by_name[FIFO_DEPTH]),
             hops=tuple((_edge(op), n.Hops(op.integer("count"), op.integer("slots"))) for op in by_name[HOPS]),
+            turns=tuple((op.string("node"), n.Turn(op.integer("number"), op.integer("of"))) for op in by_name[TURN]),
             node_hops=tuple((op.string("node"), n.NodeHops(*map(op.integer, _INSIDE))) for op in by_name[NODE_HOPS]),
         )
         try:

@@ -26,3 +26,4 @@ from fuseflow.samml.stream_tensor_types import TensorDecl as TensorDecl
 from fuseflow.samml.stream_tensor_types import Transfer as Transfer
 from fuseflow.samml.stream_tensor_types import show_tile as show_tile
 from fuseflow.samml.stream_tensor_types import transfer as transfer
+from fuseflow.samml.turns import Turn as Turn

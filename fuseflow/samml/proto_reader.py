@@ -196,6 +196,7 @@ def declared_graph(name: str, message: pb.ComalGraph, nodes: tuple[n.Primitive, 
         tuple(n.Edge(edge.node, edge.input) for edge in message.fiber_fifos),
         tuple((n.Edge(d.edge.node, d.edge.input), d.depth) for d in message.depths),
         tuple((n.Edge(h.edge.node, h.edge.input), n.Hops(h.count, h.slots)) for h in message.hops),
+        tuple((t.node, n.Turn(t.number, t.of)) for t in message.turns),
         tuple((h.node, n.NodeHops(h.inner, h.loop, h.port)) for h in message.node_hops),
     )
 

@@ -116,6 +116,9 @@ class ProtoWriter:
         for edge, hops in self.graph.hops:
             message.hops.add(edge=pb.Edge(node=edge.node, input=edge.input), count=hops.count, slots=hops.slots)
             self.warn(edge.node, f"the {hops.count} hops of input {edge.input}: other readers know none")
+        for node, turn in self.graph.turns:
+            message.turns.add(node=node, number=turn.number, of=turn.of)
+            self.warn(node, f"turn {turn.number} of {turn.of} at a port: other readers know none")
         for node, inside in self.graph.node_hops:
             message.node_hops.add(node=node, inner=inside.inner, loop=inside.loop, port=inside.port)
             self.warn(node, "the hops between its tiles: other readers know none")

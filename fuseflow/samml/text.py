@@ -20,9 +20,9 @@
 One node a line: its name, its primitive with the streams it reads, its attributes. A stream is `node.port`, or `node` if the node
 makes one stream. Sides of a join are separated by `;`. A slot of an alu is `N->x`, the next stream with its implicit value, or a
 number. After the nodes: `fiber_fifo node[input]`, `depth node[input] 64`, and `hops node[input] 3`, or `hops node[input] 3 slots=0`
-for hops that hold nothing, and `node_hops node inner=2 loop=5 port=3`. The line of a tensor ends with `resident` if the
-tensor is in the configuration of the accelerator, with `buffer 65536` if its ports have reuse buffers, with `preload 8` if it
-is preloaded, and with `scratchpad moved` if it lies in the scratchpad.
+for hops that hold nothing; `turn node 0 of 2` for a node that shares a port to the memory; and `node_hops node inner=2 loop=5 port=3`.
+The line of a tensor ends with `resident` if the tensor is in the configuration of the accelerator, with `buffer 65536` if its ports
+have reuse buffers, with `preload 8` if it is preloaded, and with `scratchpad moved` if it lies in the scratchpad.
 """
 
 from __future__ import annotations
@@ -52,10 +52,11 @@ def show(graph: n.Graph) -> str:
     lines += [f"output {', '.join(graph.outputs)}", ""] if graph.outputs else [""]
     by_name = graph.by_name
     lines += [_show_node(node, by_name) for node in graph.nodes]
-    lines += [""] if graph.fiber_fifos or graph.depths or graph.hops or graph.node_hops else []
+    lines += [""] if graph.fiber_fifos or graph.depths or graph.hops or graph.turns or graph.node_hops else []
     lines += [f"fiber_fifo {edge.node}[{edge.input}]" for edge in graph.fiber_fifos]
     lines += [f"depth {edge.node}[{edge.input}] {depth}" for edge, depth in graph.depths]
     lines += [f"hops {edge.node}[{edge.input}] {_show_hops(hops)}" for edge, hops in graph.hops]
+    lines += [f"turn {node} {turn.number} of {turn.of}" for node, turn in graph.turns]
     lines += [f"node_hops {node} inner={hops.inner} loop={hops.loop} port={hops.port}" for node, hops in graph.node_hops]
     return "\n".join(lines) + "\n"
 
@@ -123,8 +124,9 @@ _TENSOR = re.compile(
 )
 _NODE = re.compile(r"(\S+)\s*=\s*(\w+)\(([^()]*)\)\s*(.*)")
 _EDGE = re.compile(r"([^\s\[]+)\[(\d+)\]\s*(\d+)?(?:\s+slots=(\d+))?")
+_TURN = re.compile(r"(\S+)\s+(\d+)\s+of\s+(\d+)")
 _NODE_HOPS = re.compile(r"(\S+)\s+inner=(\d+)\s+loop=(\d+)\s+port=(\d+)")
-_STATEMENTS = ("graph", "tensor", "output", "fiber_fifo", "depth", "hops", "node_hops")
+_STATEMENTS = ("graph", "tensor", "output", "fiber_fifo", "depth", "hops", "turn", "node_hops")
 
 
 @dataclass(slots=True)
@@ -136,13 +138,14 @@ class _Reader:
     fifos: list[n.Edge] = field(default_factory=list)
     depths: list[tuple[n.Edge, int]] = field(default_factory=list)
     hops: list[tuple[n.Edge, n.Hops]] = field(default_factory=list)
+    turns: list[tuple[str, n.Turn]] = field(default_factory=list)
     node_hops: list[tuple[str, n.NodeHops]] = field(default_factory=list)
     ports: dict[str, n.Port] = field(default_factory=dict)
 
     def graph(self) -> n.Graph:
         return n.Graph(
             self.name, tuple(self.tensors), tuple(self.nodes), tuple(self.outputs), tuple(self.fifos), tuple(self.depths),
-            tuple(self.hops), tuple(self.node_hops),
+            tuple(self.hops), tuple(self.turns), tuple(self.node_hops),
         )  # fmt: skip
 
     def read(self, line: str) -> None:
@@ -157,6 +160,8 @@ class _Reader:
             self.outputs += [name.strip() for name in rest.split(",")]
         elif word in ("fiber_fifo", "depth", "hops"):
             self.read_edge(word, rest.strip())
+        elif word == "turn":
+            self.read_turn(rest.strip())
         elif word == "node_hops":
             self.read_node_hops(rest.strip())
         else:
@@ -180,6 +185,13 @@ class _Reader:
             self.hops.append(
                 (edge, n.Hops(_parsed(match[3], int, "whole number"), _parsed(match[4] or "2", int, "whole number")))
             )
+
+    def read_turn(self, text: str) -> None:
+        match = _TURN.fullmatch(text)
+        if not match:
+            raise GraphError(f"cannot read `turn {text}`", hint="write `turn node 0 of 2`")
+        number, of = (_parsed(digits, int, "whole number") for digits in match.groups()[1:])
+        self.turns.append((match[1], n.Turn(number, of)))
 
     def read_node_hops(self, text: str) -> None:
         match = _NODE_HOPS.fullmatch(text)

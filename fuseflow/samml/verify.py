@@ -40,6 +40,7 @@ def verify(graph: n.Graph) -> Mapping[n.Port, StreamFacts]:
     prover = proved(graph)
     _verify_outputs(graph, prover)
     _verify_edges(graph)
+    _verify_turns(graph)
     return prover.facts
 
 
@@ -311,6 +312,19 @@ def _verify_edges(graph: n.Graph) -> None:
             _refuse(graph, f"there are hops of `{name}`: no such node", did_you_mean(name, names))
         if count > 1:
             _refuse(graph, f"`{name}` has hops twice")
+
+
+def _verify_turns(graph: n.Graph) -> None:
+    names = graph.by_name
+    for name, _ in graph.turns:
+        if name not in names:
+            _refuse(graph, f"`{name}` has a turn at a port, and there is no such node", did_you_mean(name, names))
+        node = names[name]
+        if not isinstance(node, n.TensorUser) or not node.asks_memory(graph.declared):
+            _refuse(graph, f"`{name}` has a turn at a port, and does not ask the memory")
+    if len(dict(graph.turns)) < len(graph.turns):
+        twice = next(name for name, count in Counter(name for name, _ in graph.turns).items() if count > 1)
+        _refuse(graph, f"`{twice}` has two turns at ports")
 
 
 def _refuse(graph: n.Graph, why: str, hint: str = "") -> NoReturn:

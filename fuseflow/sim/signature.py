@@ -57,8 +57,9 @@ def signature(graph: Graph, read: Mapping[str, Tensor]) -> Hashable | None:
     written = tuple(names[name] for name in graph.outputs)
     depths = tuple((place[edge.node], edge.input, depth) for edge, depth in graph.depths)
     hops = tuple((place[edge.node], edge.input, hops.count, hops.slots) for edge, hops in graph.hops)
+    turns = tuple((place[name], turn) for name, turn in graph.turns)
     inside = tuple((place[name], hops) for name, hops in graph.node_hops)
-    return repr(nodes), tensors, shared, written, depths, hops, inside
+    return repr(nodes), tensors, shared, written, depths, hops, turns, inside
 
 
 def _declared(declared: TensorDecl, tensor: Tensor | None) -> Hashable:

@@ -9,9 +9,15 @@ from fuseflow.tensors import DTYPES
 
 
 def refuse_untimed(graph: Graph, machine: Machine) -> None:
-    """Raise `MachineError` for a graph with element types or primitives for which the machine has no times."""
+    """Raise `MachineError` for a graph with element types, primitives or ports for which the machine has no times."""
     if machine.rules != "comal":
         return
+    if graph.turns:
+        name, turn = graph.turns[0]
+        raise MachineError(
+            f"graph `{graph.name}`: `{name}` shares a port with {turn.of - 1} other nodes; machine `{machine.name}` knows no ports",
+            hint="take a machine with `rules: dataflow`, or an array with a port for each stream (`ports: {share: 1}`)",
+        )
     for tensor in graph.tensors:
         if DTYPES[tensor.dtype].narrow:
             raise MachineError(

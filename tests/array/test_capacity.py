@@ -47,13 +47,17 @@ def test_what_does_not_fit_is_said_with_both_numbers() -> None:
     with pytest.raises(ArrayError) as refused:
         require_fit(use, "h.0")
     assert refused.value.message == "region `h.0` needs 35 ports, and array `onyx` has 32 (PE 84 of 384, MEM 44 of 128)"
+    assert refused.value.hint == (
+        "a cut (`--fuse`), fewer lanes (`--par`), or `ports: {share: 2}` in the array file (35 streams at 32 ports)"
+    )
     require_fit(tile_use(recorded_graph("gcn", 2), ONYX), "full")
 
 
 def test_ports_that_are_shared_are_fewer() -> None:
     shared = ONYX.model_copy(update={"ports": ONYX.ports.model_copy(update={"share": 2})})
     use = tile_use(recorded_graph("gcn", 4), shared)
-    assert (use.needed["IO"], use.fits) == (30, True)
+    assert (use.needed["IO"], use.fits) == (32, True)
+    assert tile_use(recorded_graph("gcn", 8), shared).needed["IO"] == 58
 
 
 def test_a_workspace_that_is_larger_than_the_memories_of_its_node_takes_more_tiles() -> None:

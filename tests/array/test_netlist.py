@@ -38,13 +38,15 @@ def test_every_stream_that_is_read_is_a_net_once() -> None:
     assert streams.keys() == read
 
 
-def test_shared_ports_have_as_many_streams_as_they_may() -> None:
+def test_ports_are_shared_where_there_are_too_few() -> None:
     shared = ONYX.model_copy(update={"ports": ONYX.ports.model_copy(update={"share": 3})})
-    netlist = netlist_of(recorded_graph("gcn", 1), shared)
-    ports = [k for k, cell in enumerate(netlist.cells) if cell.kind == "IO"]
-    assert len(ports) == 6
-    inner = [net for net in netlist.nets if net.stream is None]
-    assert sum(len(net.sinks) if net.source in ports else net.sinks[0] in ports for net in inner) == 18
+    for lanes, streams, count in ((1, 18, 18), (4, 60, 32), (8, 116, 39)):
+        netlist = netlist_of(recorded_graph("gcn", lanes), shared)
+        ports = [k for k, cell in enumerate(netlist.cells) if cell.kind == "IO"]
+        assert len(ports) == count
+        asking = Counter(net.source for net in netlist.nets if net.source in ports for _ in net.sinks)
+        asking.update(net.sinks[0] for net in netlist.nets if net.sinks[0] in ports)
+        assert sum(asking.values()) == streams and max(asking.values()) <= 3 and set(asking) == set(ports)
 
 
 def test_what_a_fifo_holds_beyond_its_tile_has_tiles_beside_its_node() -> None:

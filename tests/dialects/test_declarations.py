@@ -138,6 +138,7 @@ def test_every_operation_is_read_by_the_project():
         "fiber_fifo",
         "fifo_depth",
         "hops",
+        "turn",
         "node_hops",
     }
     assert names["samml"] == around | {kind.op for kind in NODE_TYPES}

@@ -31,6 +31,12 @@ def test_hops(graphs: dict[str, n.Graph]):
     assert from_mlir(to_mlir(graph)) == graph
 
 
+def test_turns(graphs: dict[str, n.Graph]):
+    graph = graphs["spmm"].with_turns({"A_k": n.Turn(1, 3)})
+    assert '"samml.turn"() {node = "A_k", number = 1 : i64, of = 3 : i64}' in to_mlir(graph)
+    assert from_mlir(to_mlir(graph)) == graph
+
+
 def test_golden(graphs: dict[str, n.Graph], golden):
     golden("samml/spmm.mlir", to_mlir(graphs["spmm"]))
 

@@ -46,6 +46,12 @@ def test_hops(graphs: dict[str, n.Graph]):
     assert "`A_k`: the hops between its tiles: other readers know none" in compatibility(graph)
 
 
+def test_turns(graphs: dict[str, n.Graph]):
+    graph = graphs["spmm"].with_turns({"A_k": n.Turn(1, 3)})
+    assert from_proto(to_proto(graph)) == from_text(to_text(graph)) == graph
+    assert "`A_k`: turn 1 of 3 at a port: other readers know none" in compatibility(graph)
+
+
 def test_golden(graphs: dict[str, n.Graph], golden):
     golden("samml/spmm.pbtxt", to_text(graphs["spmm"]))
 

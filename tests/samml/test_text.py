@@ -42,6 +42,7 @@ def test_by_hand_from_values():
         outputs=("y",),
         depths=((n.Edge("d", 1), 3),),
         hops=((n.Edge("d", 0), n.Hops(4)), (n.Edge("w", 0), n.Hops(2, slots=0))),
+        turns=(("A_i", n.Turn(0, 2)), ("w", n.Turn(63, 64))),
         node_hops=(("d", n.NodeHops(inner=2)), ("w", n.NodeHops(port=5))),
     )
     text = """\
@@ -60,6 +61,8 @@ w = write(d.val) y.vals
 depth d[1] 3
 hops d[0] 4
 hops w[0] 2 slots=0
+turn A_i 0 of 2
+turn w 63 of 64
 node_hops d inner=2 loop=0 port=0
 node_hops w inner=0 loop=0 port=5
 """
@@ -108,6 +111,9 @@ def test_spaces_and_comments_do_not_matter():
         ("hops root[0]", r"cannot read `hops root\[0\]`"),
         ("hops root[0] 3 slots=1", "a hop has 1 slots"),
         ("hops root[0] 65537", "an edge has 65,537 hops"),
+        ("turn root", "cannot read `turn root`"),
+        ("turn root 2 of 2", "turn 2 of 2 does not come"),
+        ("turn root 0 of 65", "a port has 65 turns"),
         ("node_hops root port=2", "cannot read `node_hops root port=2`"),
         ("node_hops root inner=65537 loop=0 port=2", "a node has hops below 0, or more than 65,536"),
         ("depth root[0] 3 slots=0", r"cannot read `depth root\[0\] 3 slots=0`"),

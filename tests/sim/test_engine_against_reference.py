@@ -94,6 +94,16 @@ def test_random_graphs_with_hops_are_those_with_a_process_for_each_hop(first: in
         assert not found, f"seed {seed}: " + "\n".join(found[:5])
 
 
+@pytest.mark.parametrize("first", chunks(40000, 1, 4))
+@pytest.mark.parametrize("hops", [False, True])
+def test_random_graphs_with_turns_at_ports_agree(first: int, hops: bool) -> None:
+    """The same graphs whose nodes take turns at ports to the memory. `tools/fuzz.py --graphs N --turns` draws more."""
+    for seed in range(first, first + CHUNK):
+        case, limits = drawn(seed, None, hops=hops, turns=True), LIMITS[seed % len(LIMITS)]
+        found = list(disagreements(case, limits))
+        assert not found, f"seed {seed} with {limits}: " + "\n".join(found[:5])
+
+
 @pytest.mark.parametrize("first", chunks(20000, 1, 19))
 def test_routes_that_divide_are_those_with_a_process_on_every_hop(first: int) -> None:
     """Random graphs with random routes: a `link` wherever a route divides, on both simulators, and a process on every hop."""

@@ -58,6 +58,7 @@ class Unit:
     records: list[list[tuple[Any, int]]]
     latency: int
     interval: int
+    turn: n.Turn | None = None  # at a port that it shares
     request: Any = None
     gap: int = 1
     fired: list[int] = field(default_factory=list)
@@ -79,6 +80,8 @@ class Unit:
                     return self.wait("blocked")
                 if any(f.before >= f.depth for k in request.give for f in self.outputs[k]) or not request.when(now):
                     return self.wait("blocked")
+                if self.turn is not None and not request.control and now % self.turn.of != self.turn.number:
+                    return self.wait("blocked" if self.fired else "starved")
                 self.fire(request, now)
                 return True
             elif not request(now):
@@ -125,7 +128,7 @@ class Outcome:
 
 
 def run(graph: n.Graph, tensors: dict[str, Tensor], machine: Machine) -> Outcome:
-    depths = dict(graph.depths)
+    depths, turns = dict(graph.depths), dict(graph.turns)
     readers, types = graph.readers(), graph.types()
     fifos: dict[n.Edge, Fifo] = {}
     streams: dict[n.Port, list[tuple[Any, int]]] = {}
@@ -142,9 +145,9 @@ def run(graph: n.Graph, tensors: dict[str, Tensor], machine: Machine) -> Outcome
         folds = isinstance(node, n.Reduce | n.Accumulate)
         for k, steps in enumerate(behaviour(node, graph, tensors, read, latency, machine.handover_depth or math.inf)):
             own = max(interval, machine.interval.fold or 1) if folds and k == 0 else interval  # what emits folds nothing
-            units.append(Unit(node.name, steps, inputs, outputs, [streams[p] for p in ports], latency, own))
+            units.append(Unit(node.name, steps, inputs, outputs, [streams[p] for p in ports], latency, own, turns.get(node.name)))
             units[-1].resume(None)
-    patience = 2 + max(u.latency + u.interval for u in units)
+    patience = 2 + max(u.latency + u.interval for u in units) + max((turn.of for turn in turns.values()), default=0)
     now = idle = 0
     while any(u.request is not None for u in units) and idle <= patience:
         for fifo in fifos.values():

@@ -10,6 +10,7 @@ from functools import partial
 import hop_stages
 import narrows
 import nm_levels
+import port_turns
 import preloads
 import reuse_buffers
 import scratchpads
@@ -50,13 +51,14 @@ def drawn(
     lanes: bool = False,
     dram: bool = False,
     hops: bool = False,
+    turns: bool = False,
 ) -> Case:
     """The case of a seed; of two one has a memory that takes time, and of these every second has reuse buffers, every fourth preloads,
     and another fourth places in a scratchpad.
     `bitmap`: with bitmap levels (`bitmaps`). `nm`: with n:m levels
     (`nm_levels`). `select`: with a `select`. `narrow`: with narrow element types (`narrows`). `single`: on a machine that computes in
     32-bit floats (`single_floats`). `lanes`: instead of all that, a dense result that is written in lanes (`lane_written`). `dram`: each
-    at a DRAM of any preset or table. `hops`: with hops on its edges (`hop_stages`)."""
+    at a DRAM of any preset or table. `hops`: with hops on its edges (`hop_stages`). `turns`: with turns at ports (`port_turns`)."""
     if lanes:
         return random_lane_case(seed)
     case = random_case(seed, size, select)
@@ -68,7 +70,8 @@ def drawn(
     case = preloads.in_graph(case, seed) if seed % 8 == 5 else case
     case = scratchpads.in_graph(case, seed) if seed % 8 == 1 else case
     case = reuse_buffers.in_graph(case, seed) if seed % 4 == 3 else case
-    return hop_stages.in_graph(case, seed) if hops else case
+    case = hop_stages.in_graph(case, seed) if hops else case
+    return port_turns.in_graph(case, seed) if turns else case
 
 
 def compare(case: Case, seed: int) -> tuple[Found, tuple[str, ...]]:
@@ -94,9 +97,10 @@ def check(
     lanes: bool = False,
     dram: bool = False,
     hops: bool = False,
+    turns: bool = False,
 ) -> Seen:
     try:
-        expected, lines = compare(drawn(seed, size, bitmap, nm, select, narrow, single, lanes, dram, hops), seed)
+        expected, lines = compare(drawn(seed, size, bitmap, nm, select, narrow, single, lanes, dram, hops, turns), seed)
     except Exception as error:  # the generator itself, or a traceback of a simulator
         return Seen(seed, 0, False, (f"{type(error).__name__}: {error}",))
     firings = sum(node.firings for node in expected.nodes) if isinstance(expected, Outcome) else 0
@@ -115,10 +119,21 @@ def outcomes(
     lanes: bool = False,
     dram: bool = False,
     hops: bool = False,
+    turns: bool = False,
 ) -> Iterator[Seen]:
     """In the order of the seeds."""
     one = partial(
-        check, size=size, bitmap=bitmap, nm=nm, select=select, narrow=narrow, single=single, lanes=lanes, dram=dram, hops=hops
+        check,
+        size=size,
+        bitmap=bitmap,
+        nm=nm,
+        select=select,
+        narrow=narrow,
+        single=single,
+        lanes=lanes,
+        dram=dram,
+        hops=hops,
+        turns=turns,
     )
     if jobs == 1:
         yield from map(one, seeds)
@@ -138,10 +153,11 @@ def smaller(
     lanes: bool = False,
     dram: bool = False,
     hops: bool = False,
+    turns: bool = False,
 ) -> str:
     """The case of a seed that differs, as a test to paste."""
     return describe(
-        shrink(drawn(seed, size, bitmap, nm, select, narrow, single, lanes, dram, hops), lambda case: differs(case, seed))
+        shrink(drawn(seed, size, bitmap, nm, select, narrow, single, lanes, dram, hops, turns), lambda case: differs(case, seed))
     )
 
 

@@ -40,7 +40,7 @@ from fuseflow.primitives.write import WRITTEN
 from fuseflow.samml.nodes import Locate, NodeHops, Port, TensorWriter
 from fuseflow.sim.reference.build import Network, build_network
 from fuseflow.sim.reference.execute import run_network
-from fuseflow.sim.reference.timed_process import Process
+from fuseflow.sim.reference.timed_process import Process, TurnProcess
 from fuseflow.tile_ops import TILE_FOLDS
 
 TILE_FORMS = {"matmul": "a product", "matmul_t": "a product", **dict.fromkeys(TILE_FOLDS, "a fold")}
@@ -250,11 +250,27 @@ class _Noted(Process):
         return cycle
 
 
+class _NotedTurns(TurnProcess):
+    """The same of a process that takes turns."""
+
+    __slots__ = ()
+
+    def fire(self, visible: int, free: int = 0) -> int:
+        cycle = super().fire(visible, free)
+        self.journal.append(cycle)
+        return cycle
+
+    def close(self, visible: int, free: int = 0) -> int:
+        cycle = super().close(visible, free)
+        self.journal.append(cycle)
+        return cycle
+
+
 def firing_differences(case: Case, actual: Evaluation) -> list[str]:
     """Nodes of which a firing is in another cycle than in the reference."""
     network = build_network(case.graph, case.tensors, case.machine, controller=case.machine.controller())
     for process in network.processes:
-        process.__class__, process.journal = _Noted, []
+        process.__class__, process.journal = _NotedTurns if isinstance(process, TurnProcess) else _Noted, []
     run_network(network)
     lines = []
     for processes in network.nodes():

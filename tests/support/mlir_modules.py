@@ -70,6 +70,7 @@ far = link(V_i.ref)
 V_val = load(far) V sequential
 write_Y_val = write(V_val) Y.vals
 hops far[0] 2
+turn V_val 1 of 2
 node_hops V_val inner=0 loop=0 port=3
 """
 

@@ -60,7 +60,7 @@ def estimate(
 ) -> None:
     energies = energy.energies(machine)
     run = None if against is None else compared_run(against)
-    estimator = Estimator(statistics_only, Assumptions.parse(stats), CountMemo(pieces=MOST_PIECES))
+    estimator = Estimator(statistics_only, Assumptions.parse(stats), CountMemo(pieces=MOST_PIECES), array=array)
     scheduled = None if program.path.is_dir() else program.compile(Target(machine, array=array), quiet=quiet, estimator=estimator)
     with following("estimating", quiet):
         estimated = _saved(program, machine, estimator) if scheduled is None else scheduled.compiled.estimate(estimator)

@@ -24,7 +24,7 @@ from fuseflow.samml.coordinate_bounds import stream_bounds
 from fuseflow.sim.engine.kernels import RULES
 from fuseflow.sim.engine.kernels.comal import COMAL_RULES
 from fuseflow.sim.engine.kernels.record import recorder
-from fuseflow.sim.engine.node_firing import NODE
+from fuseflow.sim.engine.node_firing import NODE, SPECIAL
 from fuseflow.sim.engine.node_layout import (
     Array,
     LayoutRule,
@@ -216,9 +216,16 @@ def _fill_nodes(layout: NetworkLayout, machine: Machine, timings: Sequence[NodeT
     nodes["arity"], nodes["ports"] = [len(part.inputs) for part in parts], [len(part.outputs) for part in parts]
     nodes["inputs"] = address(layout.readers) + READER_SIZE * _starts(nodes["arity"])
     nodes["outputs"] = address(layout.streams) + STREAM_SIZE * _starts(nodes["ports"])
+    turns = dict(layout.graph.turns)
+    for p, owner in enumerate(layout.owners):
+        if owner is not None and (turn := turns.get(owner.name)):
+            special = SPECIAL.array(1)
+            special["turns"], special["turn"] = turn.of, turn.number
+            nodes["special"][p] = address(special)
+            layout.arrays[address(special)] = special
     nodes["interval"] = interval
     nodes["pause"] = interval if machine.rules == "comal" else 1
-    nodes["burst"] = np.where(interval == 1, layout.limits.burst, 1)
+    nodes["burst"] = np.where((interval == 1) & (nodes["special"] == 0), layout.limits.burst, 1)
     nodes["last"] = -1
 
 

@@ -28,11 +28,12 @@ NODE = Record(
     "firings closings first last starved blocked waited "
     "waits fault "
     "asked_port request "  # where it waits for an answer: the port and its request
-    "tracer"  # address of the record that notes its firings; 0: none
+    "special"  # address of its `SPECIAL` record, if its firings take turns or are noted; 0: none
 )
-TRACED = Record("note")
-"""This is the start of a tracer (`tracer.py`), with the address of the function that notes firings."""
-node_at, traced_at = NODE.at, TRACED.at
+SPECIAL = Record("note turns turn")
+"""`note` is the address of the function that notes firings, if this is the start of a tracer (`tracer.py`), else 0. The node fires on
+values in cycles t with t mod `turns` = `turn`, or in any if `turns` is 0."""
+node_at, special_at = NODE.at, SPECIAL.at
 
 # The wait of a node: for an input; for a slot of an output; or for room that the engine makes, or for another part of its node
 NOTHING, INPUT, OUTPUT, BUFFER, GROW = 0, 1 << 10, 2 << 10, 3 << 10, 4 << 10
@@ -139,10 +140,13 @@ def push_everywhere(node: Any, word: int, t: int) -> None:
 def fire(node: Any, visible_at: int, free: int, k: int) -> int:
     """Fire k times on values, at consecutive cycles, and return the first cycle. `visible_at` is the cycle by which all tokens
     that the firing inspects are visible, `free` the cycle from which the slots that it needs are free. If the initiation interval
-    is above 1, k must be 1."""
+    is above 1, or the node takes turns, k must be 1."""
     t = max(node.ready, visible_at, free)
-    if node.tracer != 0:
-        call_note(traced_at(node.tracer).note, node.tracer, t, k, visible_at, free)
+    if node.special != 0:
+        turns = special_at(node.special).turns
+        if turns != 0:
+            t += (special_at(node.special).turn - t) % turns
+        _note(node, t, k, visible_at, free)
     _account(node, t, visible_at)
     node.firings += k
     node.last = t + k - 1
@@ -155,8 +159,8 @@ def close(node: Any, visible_at: int, free: int) -> int:
     """Fire once on a stop or `D`, and return the cycle. The next firing may follow `node.pause` cycles later. Arguments as in
     `fire`."""
     t = max(node.ready, visible_at, free)
-    if node.tracer != 0:
-        call_note(traced_at(node.tracer).note, node.tracer, t, 1, visible_at, free)
+    if node.special != 0:
+        _note(node, t, 1, visible_at, free)
     _account(node, t, visible_at)
     node.firings += 1
     node.closings += 1
@@ -191,6 +195,14 @@ def finish(node: Any) -> None:
 
 
 @inline
+def _note(node: Any, t: int, k: int, visible_at: int, free: int) -> None:
+    """Note k firings from cycle t on, if the node has a tracer."""
+    note = special_at(node.special).note
+    if note != 0:
+        call_note(note, node.special, t, k, visible_at, free)
+
+
+@inline
 def _account(node: Any, t: int, visible_at: int) -> None:
     """Count the idle cycles between the last firing and cycle t: up to `visible_at` they are starved, later ones blocked."""
     gap = t - node.last - 1
@@ -206,8 +218,8 @@ def _account(node: Any, t: int, visible_at: int) -> None:
 @inline
 def look_only(node: Any, visible_at: int) -> int:
     """Inspect a token that is visible from cycle `visible_at` on, without firing. Return the cycle of the inspection."""
-    if node.tracer != 0:
-        call_note(traced_at(node.tracer).note, node.tracer, max(node.ready, visible_at), 0, visible_at, 0)
+    if node.special != 0:
+        _note(node, max(node.ready, visible_at), 0, visible_at, 0)
     idle = visible_at - node.last - 1
     if idle > 0:
         node.starved += idle

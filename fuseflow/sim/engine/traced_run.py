@@ -150,14 +150,16 @@ class EventCollector:
         tracer["node"], tracer["part"] = address(layout.nodes[p : p + 1]), p
         tracer["marks"], tracer["candidates"], tracer["always"] = address(marks), address(candidates), address(always)
         tracer["unless"] = 3 if isinstance(owner, n.Align) else 0
-        tracer["turns"] = int(isinstance(owner, n.Merge))
+        tracer["merges"] = int(isinstance(owner, n.Merge))
         tracer["behind"] = int(self.comal)
         tracer["passed"] = -1
         for use, requester in part.requesters.items():
             tracer[use] = requester
             if use in ("sends", "positions"):
                 self.senders[int(layout.arrays[requester][0]["port"])] = p
-        layout.nodes[p]["tracer"] = address(tracer)
+        if special := int(layout.nodes[p]["special"]):
+            tracer["turns"], tracer["turn"] = (layout.arrays[special][name] for name in ("turns", "turn"))
+        layout.nodes[p]["special"] = address(tracer)
 
     def sender(self, port: int) -> int:
         """Return the part that makes the requests of a port, given by its number."""

@@ -29,15 +29,16 @@ from fuseflow.sim.engine.stream_rings import (
 from fuseflow.sim.events.log import INSIDE, MEMORY, OWN, SLOT, START, TOKEN
 
 TRACER = Record(
-    "note "  # address of the function: `node_records.fire` calls it
+    "note turns turn "  # as in `SPECIAL`; `node_firing.fire` calls the function
     "node part buffer "
     "marks candidates "  # by input, then by output: tokens so far; whether, and how, it may be the cause of a firing
     "relays closings "  # by output: the track of stops that wait for values, or 0; firings on stops so far
-    "always unless turns "  # by input: whether every firing inspects it, if input `unless` - 1 stays; whether it is a merge
+    "always unless merges "  # by input: whether every firing inspects it, if input `unless` - 1 stays; whether it is a merge
     "behind "  # whether the token after the next one may be inspected
     "fetches answers sends positions "  # requesters: that fetch ahead, whose answer is awaited, through which lines are sent
     "passed "  # the cycle from which a token was there that was taken without a firing
     "time span "  # of the last firings
+    "may "  # the cycle in which the last firing might have been without turns
     "entry pending"  # addresses of the last event that may grow, of one whose cause is not settled; 0: none
 )
 EVENT_BUFFER = Record("events count limit lost start end flows")
@@ -59,7 +60,8 @@ tracer_at, buffer_at, event_at = TRACER.at, EVENT_BUFFER.at, EVENT.at
 
 def note_firings(address: int, t: int, k: int, visible_at: int, free: int) -> int:
     """Record k firings from cycle t on in the tracer at an address. Their tokens were visible by `visible_at`, and their slots
-    free from `free` on. k is 0 where a token was taken without a firing."""
+    free from `free` on. A wait for a turn counts for what the firing waited for before. k is 0 where a token was taken without a
+    firing."""
     tracer = tracer_at(address)
     node = node_at(tracer.node)
     buffer = buffer_at(tracer.buffer)
@@ -72,7 +74,8 @@ def note_firings(address: int, t: int, k: int, visible_at: int, free: int) -> in
     if t + k <= buffer.start or t >= buffer.end:
         tracer.entry = 0
         return 0
-    at_own_pace = node.firings > 0 and t == node.ready and tracer.passed != t
+    may = tracer.may = max(node.ready, visible_at, free)
+    at_own_pace = node.firings > 0 and may == node.ready and tracer.passed != may
     if at_own_pace and tracer.entry != 0:
         event = event_at(tracer.entry)
         gap = t - node.last
@@ -89,13 +92,13 @@ def note_firings(address: int, t: int, k: int, visible_at: int, free: int) -> in
     event.due = min(max(node.ready, visible_at), t)
     if at_own_pace:
         event.cause, event.back = OWN, node.last
-    elif t == node.ready and tracer.passed == t:
+    elif may == node.ready and tracer.passed == may:
         reader = source(node, 0)
         event.cause = TOKEN if stream_at(reader.stream).lag == 0 else DELAYED_STOP
-        event.back, event.detail = t - reader.latency - reader.delay, node.inputs
-    elif t == 0:
+        event.back, event.detail = may - reader.latency - reader.delay, node.inputs
+    elif may == 0:
         event.cause = START
-    elif visible_at == t:
+    elif visible_at == may:
         _token(tracer, node, event, event_address, visible_at, free)
     else:
         _slot(tracer, node, event, event_address, free)
@@ -218,7 +221,7 @@ def _settle(tracer: Any, node: Any, buffer: Any) -> None:
         if event.cause == TOKEN:
             q = _last_input(tracer, node)
             reader = source(node, q)
-            event.detail, event.back = node.inputs + READER_SIZE * q, event.time - reader.latency - reader.delay
+            event.detail, event.back = node.inputs + READER_SIZE * q, tracer.may - reader.latency - reader.delay
             origin = get_int(tracer.candidates, q)
             if origin == STOP_CANDIDATE:
                 event.cause = DELAYED_STOP
@@ -226,7 +229,7 @@ def _settle(tracer: Any, node: Any, buffer: Any) -> None:
                 event.back -= origin - 1
         else:
             event.detail = _filled_reader(tracer, node)
-            event.back = event.time - 1 - reader_at(event.detail).back
+            event.back = tracer.may - 1 - reader_at(event.detail).back
         tracer.pending = 0
     for q in range(node.arity):
         pops = source(node, q).popped - get_int(tracer.marks, q)
@@ -288,7 +291,7 @@ def _last_input(tracer: Any, node: Any) -> int:
                 choice = q
     if choice >= 0:
         return choice
-    if tracer.turns != 0 and last_taken >= 0:
+    if tracer.merges != 0 and last_taken >= 0:
         for i in range(1, node.arity):
             q = (last_taken + i) % node.arity
             if get_int(tracer.candidates, q) != 0:

@@ -167,7 +167,7 @@ class _Walk:
             self.within = False
             self._step(StepLabel(self.track, "work"), first, self.cycle, 0)
             if cause == START:
-                assert first == 0
+                self._step(StepLabel(self.track, "work"), 0, first, 0)  # until the first turn at a port
                 return True
             self.cycle = first
             if first < start:  # begun in the window before

@@ -26,6 +26,7 @@ from fuseflow.sim.reference.timed_process import (
     LinkFifo,
     Output,
     Process,
+    TurnProcess,
     make_output,
 )
 from fuseflow.tensors import Tensor
@@ -73,7 +74,7 @@ def build_network(
         places = controller.lay_out(graph, tensors)
         readers_by_need = sequential_readers(graph), preloaded_readers(graph), early_readers(graph)
         rules = rules | RemoteProcesses(controller, places, *readers_by_need).rules(rules)
-    fifos = network.fifos
+    fifos, turns = network.fifos, dict(graph.turns)
     for node in graph.nodes:
         timing = node_timing(node, graph, machine, [types[p].tile for p in node.inputs if types[p].kind == "val"])
         outputs = []
@@ -90,6 +91,7 @@ def build_network(
         context = NodeContext(
             node, inputs, tuple(outputs), tuple(types[p] for p in node.inputs), timing, machine,
             graph.declared, tensors, network.written, node_arithmetic(graph, node, machine), node.name in summed,
+            turns.get(node.name),
         )  # fmt: skip
         add_processes(network, context, rules)
     if controller is not None:
@@ -100,6 +102,9 @@ def build_network(
 def add_processes(network: Network, context: NodeContext, rules: Mapping[type[n.Node], Rule] = RULES) -> None:
     """Add the processes of a node to a network, and note which process writes and which reads each FIFO."""
     processes = n.require_entry(rules, type(context.node), "rule in the reference simulator")(context.node, context)
+    if context.turn is not None:
+        for process in processes:
+            process.turn, process.__class__ = context.turn, TurnProcess
     first, last = processes[0], processes[-1]
     for fifo in context.inputs:
         if fifo.slots is not None:

@@ -10,7 +10,7 @@ from typing import Any, TypeAlias
 from fuseflow.float32.operator_precision import Arithmetic
 from fuseflow.machine.machine import Machine
 from fuseflow.machine.timing import NodeTiming
-from fuseflow.samml.nodes import Locate, Node, Scan, StreamType, TensorDecl, WriteLevel, WriteValues
+from fuseflow.samml.nodes import Locate, Node, Scan, StreamType, TensorDecl, Turn, WriteLevel, WriteValues
 from fuseflow.sim.outcome.writer_streams import WriterStream
 from fuseflow.sim.reference.timed_process import Fifo, Output, Process, Steps
 from fuseflow.tensors import Tensor
@@ -34,6 +34,8 @@ class NodeContext:
     arithmetic: Arithmetic
     sums: bool = False
     """Whether there is a sum for every stop, on `comal` (`readers_of_sums`)."""
+    turn: Turn | None = None
+    """The turn of the node at a port that it shares."""
 
     @property
     def latency(self) -> int:

@@ -19,6 +19,7 @@ from fuseflow.errors import SimulationError
 from fuseflow.memory.layout import ArrayKind
 from fuseflow.samml.nodes import Edge, Node
 from fuseflow.samml.tokens import D, Stop
+from fuseflow.samml.turns import Turn
 
 Item: TypeAlias = tuple[Any, int]
 """An item is a token and the cycle from which it is visible. Between the two processes of an accumulator it has a workspace in
@@ -232,11 +233,12 @@ class Process:
 
     __slots__ = (
         "after", "bounded", "closings", "elements", "firings", "first", "helper", "inputs", "interval", "journal", "most_held", "node",
-        "outputs", "pause", "ready", "starved", "steps", "waited", "waits",
+        "outputs", "pause", "ready", "starved", "steps", "turn", "waited", "waits",
     )  # fmt: skip
 
     steps: Steps
     journal: Any  # what notes its firings, in a traced run
+    turn: Turn  # of a `TurnProcess`
 
     def __init__(self, node: Node, inputs: Sequence[Fifo], outputs: Sequence[Output], interval: int) -> None:
         self.node, self.inputs, self.outputs, self.interval = node, tuple(inputs), tuple(outputs), interval
@@ -326,6 +328,22 @@ class Process:
 
     def error(self, message: str) -> SimulationError:
         return SimulationError(f"node `{self.node.name}` ({self.node.op}): {message}")
+
+
+class TurnProcess(Process):
+    """A process of a node that shares a port to the memory. It fires on values in its turn only."""
+
+    __slots__ = ()
+
+    def fire(self, visible: int, free: int = 0) -> int:
+        t = self.turn.next(max(self.ready, visible, free))
+        return super().fire(visible if self.firings else t, t)
+
+    def close(self, visible: int, free: int = 0) -> int:
+        t = super().fire(visible, free)
+        self.closings += 1
+        self.ready = t + self.pause
+        return t
 
 
 def await_tokens(visible: int, fifos: Iterable[Fifo]) -> Generator[Wait, None, int]:

@@ -32,7 +32,17 @@ from fuseflow.sim.outcome.statistics import edges
 from fuseflow.sim.reference.build import Network, build_network
 from fuseflow.sim.reference.deadlock import waiting_processes
 from fuseflow.sim.reference.execute import network_statistics, run_network
-from fuseflow.sim.reference.timed_process import BoundedFifo, DelayedFifo, Fifo, Item, LaggedOutput, LinkFifo, Process, Slots
+from fuseflow.sim.reference.timed_process import (
+    BoundedFifo,
+    DelayedFifo,
+    Fifo,
+    Item,
+    LaggedOutput,
+    LinkFifo,
+    Process,
+    Slots,
+    TurnProcess,
+)
 from fuseflow.tensors import Tensor
 
 
@@ -66,14 +76,14 @@ class Journal:
         self.track, self.listener = track, listener
         self.events: list[list[int]] = []
 
-    def note(self, p: TracedProcess, cycle: int, due: int) -> None:
-        """Add a firing of `p` in `cycle` to the journal. The cycle carries its cause unless the cause is the process itself. With
-        all slots free, the firing would have happened in cycle `due`."""
+    def note(self, p: Process, cycle: int, due: int, at: int) -> None:
+        """Add a firing of `p` in cycle `at` to the journal. It might have been in `cycle`, but for its turn. That cycle carries its
+        cause unless the cause is the process itself. With all slots free, it would have been cycle `due`."""
         self.listener.current = self.track
         t = int(cycle)
         own = p.firings > 0 and not isinstance(cycle, CausedCycle) and t == p.ready
         if own:
-            event, gap = self.events[-1], t - p.last
+            event, gap = self.events[-1], at - p.last
             if event[COUNT] == 1 or event[STEP] == gap:
                 event[STEP], event[COUNT] = gap, event[COUNT] + 1
                 return
@@ -85,7 +95,7 @@ class Journal:
             why = [START, self.track, 0, -1]
         else:  # without inputs it fetches ahead, and a line is needed; else a workspace
             why = [INSIDE, self.track + (1 if p.inputs else -1), t - 1, -1]
-        self.events.append([self.track, t, 1, 1, *why, int(due)])
+        self.events.append([self.track, at, 1, 1, *why, int(due)])
 
 
 class TracedProcess(Process):
@@ -93,15 +103,34 @@ class TracedProcess(Process):
     journal: Journal
 
     def fire(self, visible: int, free: int = 0) -> int:
-        cycle = self.ready
-        if visible > cycle:
-            cycle = visible
-        due = cycle
-        if free > cycle:
-            cycle = free
-        self.journal.note(self, cycle, due)
-        self.ready, self.after = int(self.ready), int(self.after)
+        _note_firing(self, visible, free)
         return super().fire(int(visible), int(free))
+
+
+class TracedTurnProcess(TurnProcess):
+    __slots__ = ()
+    journal: Journal
+
+    def fire(self, visible: int, free: int = 0) -> int:
+        _note_firing(self, visible, free, self.turn)
+        return super().fire(int(visible), int(free))
+
+    def close(self, visible: int, free: int = 0) -> int:
+        _note_firing(self, visible, free)
+        return super().close(int(visible), int(free))
+
+
+def _note_firing(p: Process, visible: int, free: int, turn: n.Turn | None = None) -> None:
+    """Note a firing of a process, in its `turn` if it has one, in the journal of the process. Other arguments are as in
+    `Process.fire`."""
+    cycle = p.ready
+    if visible > cycle:
+        cycle = visible
+    due = cycle
+    if free > cycle:
+        cycle = free
+    p.journal.note(p, cycle, due, int(cycle) if turn is None else turn.next(int(cycle)))
+    p.ready, p.after = int(p.ready), int(p.after)
 
 
 class TracedSlots(Slots):
@@ -147,6 +176,7 @@ def _traced(kind: type[Fifo]) -> type[Fifo]:
     return type(f"Traced{kind.__name__}", (kind,), {"__slots__": (), "append": append, "take": take})
 
 
+TRACED_PROCESSES: dict[type[Process], type[Process]] = {Process: TracedProcess, TurnProcess: TracedTurnProcess}
 TRACED: dict[type, type] = {kind: _traced(kind) for kind in (Fifo, BoundedFifo, DelayedFifo, LinkFifo)}
 
 
@@ -164,7 +194,7 @@ class Listener:
         number = {id(network.fifos[edge]): k for k, edge in enumerate(edges)}
         for track, p in enumerate(network.processes):
             p.journal = Journal(track, self)
-            p.__class__ = TracedProcess
+            p.__class__ = TRACED_PROCESSES[type(p)]
             for k, fifo in enumerate(p.inputs):
                 self.places[id(fifo)] = number.get(id(fifo), -1), (0, k)
         for p in network.processes:

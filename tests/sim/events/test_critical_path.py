@@ -84,6 +84,10 @@ def with_node_hops(seed: int) -> Case:
     return at_nodes(drawn(seed, None), seed)
 
 
+def with_turns(seed: int) -> Case:
+    return drawn(seed, None, turns=True)
+
+
 def test_the_node_with_the_largest_interval_works_on_it():
     """32 intervals of 8 cycles: between 32 divisions, and before the stop. Four latencies of one cycle before them, one behind; the
     writer takes the stop and `D`."""
@@ -164,6 +168,8 @@ def test_a_level_in_memory_that_is_located_is_on_the_path(level: str):
         (80, with_hops),
         (100, with_node_hops),
         (120, with_node_hops),
+        (140, with_turns),
+        (160, with_turns),
     ],
 )
 def test_random_graphs_have_the_same_path_on_both_simulators(first: int, cases: Callable[[int], Case]):

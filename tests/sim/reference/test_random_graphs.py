@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import cycle_oracle
+import port_turns
 import pytest
 from bitmaps import in_graph
 from lane_written import random_lane_case
@@ -63,13 +64,14 @@ def test_depths_never_change_values(survey: Survey) -> None:
     assert survey.differing == []
 
 
-@pytest.mark.parametrize("mode", ["drawn", "bitmap", "select", "lanes"])
+@pytest.mark.parametrize("mode", ["drawn", "bitmap", "select", "lanes", "turns"])
 @pytest.mark.parametrize("seed", range(1000, 1100))
 def test_the_oracle_agrees(seed: int, mode: str) -> None:
     """What steps every node through every cycle gives the same tokens in the same cycles, and the same firings; or nothing moves."""
     case = random_case(seed, "small", select=mode == "select")
     case = in_graph(case, seed) if mode == "bitmap" else case
     case = random_lane_case(3 * seed) if mode == "lanes" else case  # every third one has a memory that answers at once
+    case = port_turns.in_graph(case, seed) if mode == "turns" else case
     case = replace(case, machine=case.machine.model_copy(update={"arithmetic": "f64"}))  # the oracle rounds nothing
     oracle = cycle_oracle.run(case.graph, case.tensors, case.machine)
     result = found(case, simulate)

@@ -36,11 +36,15 @@ def _smaller(case: Case) -> Iterator[Case]:
         yield replace(case, graph=replace(graph, depths=()))
     if graph.hops:
         yield replace(case, graph=replace(graph, hops=()))
+    if graph.turns:
+        yield replace(case, graph=replace(graph, turns=()))
     yield from (replace(case, graph=g) for g in _smaller_graphs(graph))
     for k in range(len(graph.depths)):
         yield replace(case, graph=replace(graph, depths=graph.depths[:k] + graph.depths[k + 1 :]))
     for k in range(len(graph.hops)):
         yield replace(case, graph=replace(graph, hops=graph.hops[:k] + graph.hops[k + 1 :]))
+    for k in range(len(graph.turns)):
+        yield replace(case, graph=replace(graph, turns=graph.turns[:k] + graph.turns[k + 1 :]))
     for name, tensor in case.tensors.items():
         yield from (replace(case, tensors={**case.tensors, name: part}) for part in _smaller_tensors(tensor))
 
@@ -85,6 +89,7 @@ def _without(graph: n.Graph, gone: set[str]) -> n.Graph:
         fiber_fifos=tuple(edge for edge in graph.fiber_fifos if edge.node not in gone),
         depths=tuple((edge, depth) for edge, depth in graph.depths if edge.node not in gone),
         hops=tuple((edge, hops) for edge, hops in graph.hops if edge.node not in gone),
+        turns=tuple((name, turn) for name, turn in graph.turns if name not in gone),
     )
 
 
