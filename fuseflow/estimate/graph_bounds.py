@@ -185,7 +185,7 @@ class GraphBounds:
     def _cycles(self, machine: Machine) -> tuple[GraphCycles, Work, Hashable]:
         """Return the cycles of stages, the work of nodes, and a key of the settings of the machine that the work depends on."""
         timings = node_timings(self.counts, machine)
-        intervals = tuple(timing[1:] for timing in timings)
+        intervals = tuple(timing[1:3] for timing in timings)
         pipeline = self._once("pipeline", lambda: Pipeline.of(self.counts))
         # What decides how often nodes fire, and how many cycles that takes.
         line = None if isinstance(machine.memory, IdealMemory) else machine.memory.line

@@ -339,7 +339,7 @@ def count_work(
 ) -> Work:
     """Count the work of a verified graph on a machine. The other arguments are as in `count_graph`."""
     counts = count_graph(graph, statistics, patterns, memo, overlap)
-    return work_on(counts, [timing[1:] for timing in node_timings(counts, machine)], machine)
+    return work_on(counts, [timing[1:3] for timing in node_timings(counts, machine)], machine)
 
 
 def work_on(counts: GraphCounts, intervals: Sequence[Intervals], machine: Machine) -> Work:

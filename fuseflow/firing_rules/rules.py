@@ -167,8 +167,8 @@ class Rule:
 
 class Module:
     """The rules of a node with its inputs, outputs, registers, memories and arrays. Arrays are read only, and are outside the
-    circuit. `interval` is the cycles from one firing on a value to the next, and `intervals` has the intervals of processes that
-    differ. `links` join processes of the node. `ports` at a memory that takes time are named by the kind of array. `helpers` are
+    circuit. `interval` is the cycles from one firing on a value to the next, `pause` those from one on a stop, and `intervals` has the
+    intervals of processes that differ, which have no pause. `links` join processes of the node. `ports` at a memory that takes time are named by the kind of array. `helpers` are
     processes that make requests for another process; their firings do not count. With a `port_turn` its processes fire on values in
     that turn only. `busy` is None, or says that the node fires again after `D`, and is an output of the circuit then. So is `loaded`,
     which says that everything is there that is loaded into the scratchpad; modules that `await_load` have it as an input. A level of a
@@ -177,8 +177,8 @@ class Module:
     head: ClassVar[type[Head]] = Head
     level_bits: ClassVar[int] = LEVEL_BITS
 
-    def __init__(self, op: str, interval: int = 1) -> None:
-        self.op, self.interval = op, interval
+    def __init__(self, op: str, interval: int = 1, pause: int = 1) -> None:
+        self.op, self.interval, self.pause = op, interval, pause
         self.intervals: dict[str, int] = {}
         self.inputs: dict[str, Head] = {}
         self.outputs: dict[str, int] = {}
@@ -319,6 +319,10 @@ class Module:
 
     def interval_of(self, process: str) -> int:
         return self.intervals.get(process, self.interval)
+
+    def pause_of(self, process: str) -> int:
+        """Return the cycles from a firing on a stop to the next firing."""
+        return 1 if process in self.intervals else self.pause
 
     @property
     def processes(self) -> tuple[str, ...]:

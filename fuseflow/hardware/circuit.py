@@ -260,6 +260,6 @@ def _module(context: NodeContext) -> Module:
     build = (REMOTE_RULES if asks(node, context) else RULES).get(type(node))
     if build is None:
         raise context.refused("has no circuit", "a `select` compares all entries of a fiber: keep the simulator for its region")
-    module = Module(node.op, context.timing.interval)
+    module = Module(node.op, context.timing.interval, context.timing.pause)
     build(node, context, module)
     return module

@@ -110,7 +110,7 @@ class _Moves:
             tuple(memories.index(store.memory) for store in rule.stores),
             tuple(outputs.index(out) for out, _ in rule.late),
             module.processes.index(rule.on),
-            1 if rule.closes else module.interval_of(rule.on),
+            (module.pause_of if rule.closes else module.interval_of)(rule.on),
             rule.on not in module.helpers,
         )
 

@@ -79,7 +79,7 @@ def fire_name(rule: Rule) -> str:
 def netlist(module: Module) -> Netlist:
     """Return the netlist of a module's rules. Raises `ValueError` if two rules have one name."""
     registers = dict(module.registers)
-    pauses = {on: _pause(registers, on, module.interval_of(on)) for on in module.processes}
+    pauses = {on: _pause(registers, on, max(module.interval_of(on), module.pause_of(on))) for on in module.processes}
     turn = _turn(registers, module.port_turn)
     enables = [_enable(rule, pauses[rule.on], None if rule.closes else turn) for rule in module.rules]
     names = [enable.name for enable in enables]
@@ -94,8 +94,10 @@ def netlist(module: Module) -> Netlist:
     for on, pause in pauses.items():
         if pause is not None:
             values = any_of(enable for rule, enable in chosen if rule.on == on and not rule.closes)
+            stops = any_of(enable for rule, enable in chosen if rule.on == on and rule.closes)
             counted = mux(pause.is_(0), pause, pause - 1)
-            states[pause.name] = mux(values, const(module.interval_of(on) - 1, pause.width), counted)
+            behind = counted if module.pause_of(on) == 1 else mux(stops, const(module.pause_of(on) - 1, pause.width), counted)
+            states[pause.name] = mux(values, const(module.interval_of(on) - 1, pause.width), behind)
     if turn is not None and module.port_turn is not None:
         states[turn.name] = mux(turn.is_(0), const(module.port_turn.of - 1, turn.width), turn - 1)
     outputs |= {name: expr for name, expr in ((BUSY, module.busy), (LOADED, module.loaded)) if expr is not None}
@@ -124,7 +126,7 @@ def _stream_ports(module: Module) -> Iterator[tuple[str, int]]:
 
 
 def _pause(registers: dict[str, Register], on: str, interval: int) -> Expr | None:
-    """Return a new register that counts the cycles until process `on` may fire again, or None for an interval of 1."""
+    """Return a new register that counts the cycles until process `on` may fire again, or None if that is always the next."""
     if interval == 1:
         return None
     name = f"pause_{on}" if on else "pause"

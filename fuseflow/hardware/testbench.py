@@ -96,7 +96,10 @@ def make_testbench(
             processes += [made.node] if counted else []
     roms = [*lines.parts(), *roms]
     memory = bench_memory(top.ports, circuit.machine.memory, run, stalls)
-    quiet = 2 + max(unit.latency + max(map(unit.module.interval_of, unit.module.processes)) for unit in circuit.units)
+    quiet = 2 + max(
+        unit.latency + max(max(unit.module.interval_of(on), unit.module.pause_of(on)) for on in unit.module.processes)
+        for unit in circuit.units
+    )
     quiet += max((channel.hops.count for channel in circuit.channels), default=0)
     quiet += max((turn.of for _, turn in circuit.graph.turns), default=0)
     ports = tuple((port.node, port.kind) for port in top.ports)

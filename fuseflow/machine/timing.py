@@ -16,11 +16,13 @@ from fuseflow.tile_ops import TileShape, work_count
 
 class NodeTiming(NamedTuple):
     """The cycles of a node: its `latency`, its `interval` between firings on values, and the interval of a process that only
-    emits values that another process folded (`emission`), which equals `interval` if the node folds nothing."""
+    emits values that another process folded (`emission`), which equals `interval` if the node folds nothing. A `pause` is from a
+    firing on a stop to the next firing."""
 
     latency: int
     interval: int
     emission: int
+    pause: int = 1
 
 
 def node_timing(node: n.Node, graph: n.Graph, machine: Machine, tiles: Sequence[TileShape] = ()) -> NodeTiming:
@@ -29,8 +31,8 @@ def node_timing(node: n.Node, graph: n.Graph, machine: Machine, tiles: Sequence[
     A reduction starts a scalar every `machine.interval.of("fold")` cycles, whatever its latency. An operator on tiles works on
     `machine.tile_macs` elements of 32 bits (or multiply-accumulates) in a cycle, on more of fewer bits as `machine.lanes` says, and answers
     after the last. On `comal` the values of tiles lag behind this latency, as `comal.tile_lags` says. Hops between the tiles of a node
-    are a part of its latency, and those round them of the interval of a fold. Where the memory answers at once, the way to its port and
-    back is a part of the latency, too.
+    are a part of its latency. The sums of a fiber go round the tiles of an accumulation before the next fiber is added to them. Where the
+    memory answers at once, the way to its port and back is a part of the latency, too.
     """
     if machine.rules == "comal":
         interval = comal.firing_interval(node, tiles)
@@ -47,5 +49,5 @@ def node_timing(node: n.Node, graph: n.Graph, machine: Machine, tiles: Sequence[
     latency += hops.inner
     if unit == MEMORY_UNIT and isinstance(machine.memory, IdealMemory):
         latency += 2 * hops.port
-    fold = machine.interval.of("fold") + hops.loop if node.grain == "fold" else 1
-    return NodeTiming(latency, max(interval, fold), interval)
+    fold = machine.interval.of("fold") if node.grain == "fold" else 1
+    return NodeTiming(latency, max(interval, fold), interval, 1 + hops.loop)

@@ -224,7 +224,7 @@ def _fill_nodes(layout: NetworkLayout, machine: Machine, timings: Sequence[NodeT
             nodes["special"][p] = address(special)
             layout.arrays[address(special)] = special
     nodes["interval"] = interval
-    nodes["pause"] = interval if machine.rules == "comal" else 1
+    nodes["pause"] = interval if machine.rules == "comal" else list(map(_pause, parts, timings))
     nodes["burst"] = np.where((interval == 1) & (nodes["special"] == 0), layout.limits.burst, 1)
     nodes["last"] = -1
 
@@ -233,6 +233,10 @@ def _interval(part: Part, timing: NodeTiming | None) -> int:
     if timing is None or part.helper:
         return 1
     return timing.emission if part.emits else timing.interval
+
+
+def _pause(part: Part, timing: NodeTiming | None) -> int:
+    return 1 if timing is None or part.helper or part.emits else timing.pause
 
 
 def _starts(sizes: Array) -> Array:

@@ -103,7 +103,7 @@ def two_processes(context: NodeContext, fill_steps: HalfSteps, emit_steps: HalfS
     depth, buffers = context.machine.handover_depth, Slots(BUFFERS)
     link = Fifo() if depth is None else BoundedFifo(None, depth)
     fill = Process(context.node, context.inputs, (make_output(context.latency, (link,)),), context.interval)
-    fill.steps = fill_steps(fill, buffers)
+    fill.steps, fill.pause = fill_steps(fill, buffers), context.timing.pause
     emit = Process(context.node, (link,), context.outputs, context.timing.emission)
     emit.steps = emit_steps(emit, buffers)
     link.writer, buffers.reader = fill, emit
