@@ -291,6 +291,14 @@ def _look_for_slots(stream: Any, now: int) -> None:
             k, stream.free = min(k, slots), max(stream.free, cycle)
             if k == 0:
                 stream.blocked = q
+    if stream.beyond != 0:
+        k = _look_past_links(stream, now, k)
+    stream.known_slots = stream.pushed + k
+
+
+@outline
+def _look_past_links(stream: Any, now: int, k: int) -> int:
+    """Return for how many of k tokens the readers behind links have slots, and update `free` and `blocked` as for other readers."""
     for q in range(stream.beyond):
         if k > 0:
             witness = _witness(stream, q)
@@ -298,7 +306,7 @@ def _look_for_slots(stream: Any, now: int) -> None:
             k, stream.free = min(k, slots), max(stream.free, cycle)
             if k == 0:
                 stream.blocked = stream.count + q
-    stream.known_slots = stream.pushed + k
+    return k
 
 
 @inline
