@@ -71,8 +71,16 @@ def node_table(areas: Sequence[CircuitArea]) -> Table:
 
 def cosimulation_table(rows: Sequence[Cosimulation]) -> Table:
     """Return a table with a row for each region whose circuit ran beside the simulator."""
-    hops = ("hops",) if any(row.hops for row in rows) else ()
-    columns = ("nodes", *hops, "modules", "firings", "cycles of circuit", "of simulator", "tokens compared")
+    hops = any(row.hops for row in rows)
+    columns = (
+        "nodes",
+        *(("hops",) if hops else ()),
+        "modules",
+        "firings",
+        "cycles of circuit",
+        "of simulator",
+        "tokens compared",
+    )
     table = plain_table("region", "circuit is", *columns, "seconds", numbers_from=2)
     for row in rows:
         verdict = "different" if row.difference is not None else "equal, deadlock" if row.waiting else "equal"
