@@ -81,6 +81,16 @@ def placed_json(regions: Mapping[str, PlacedRegion], cycles: Mapping[str, Placed
     ]
 
 
+def placed_cells(placed: PlacedRegion, loading: int) -> Sequence[str]:
+    """Return the tiles of each kind that a placed region takes, the hops of its longest link, and the cycles of `loading` it."""
+    array, longest = placed.array, placed.longest
+    return (
+        *_marked(array, _TILES, (f"{count:,}" for count in placed.tiles.values())),
+        *_marked(array, (*_SHAPE, *_TILES), (f"{0 if longest is None else longest.hops}",)),
+        *_marked(array, ("load",), (f"{loading:,}",)),
+    )
+
+
 def cut_lines(cuts: Iterable[ArrayCut]) -> Iterator[str]:
     """Yield a line for each cut: what the region before it would take with the operator behind it."""
     for cut in cuts:

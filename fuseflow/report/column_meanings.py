@@ -122,7 +122,7 @@ COLUMN_MEANINGS = {
     "leakage nJ": "nanojoules that the gates of the circuit leak while it runs",
     "lines": "requests to the memory, each for a line of 64 bytes",
     "live bytes": "the most bytes of intermediates that are stored at a time",
-    "loading cycles": "cycles until the configuration of the region is loaded",
+    "loading cycles": "cycles until the configuration of the region is loaded; those of a schedule are in its cycles",
     "longest hops": "hops from a source to a sink on the longest path",
     "loop": "an index of the region",
     "loops": "the loops of the stage, outermost first",

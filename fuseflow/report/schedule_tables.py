@@ -13,6 +13,7 @@ from fuseflow.autoscheduler.autoscheduler import PartitionTrial, ScheduleChoice
 from fuseflow.autoscheduler.budget.trials import BudgetChoice, ParetoPoint, Trial
 from fuseflow.autoscheduler.operand_plans import PlanTrial
 from fuseflow.autoscheduler.orders import OrderTrial
+from fuseflow.report.array_tables import assumed_lines, placed_cells
 from fuseflow.report.order_tables import assumed_line
 from fuseflow.report.tables import plain_table
 from fuseflow.resources import COMPONENTS
@@ -80,6 +81,7 @@ def budget_lines(choice: BudgetChoice) -> Iterator[str | Table]:
     yield _trial_table(choice)
     yield ""
     yield _decision_table(choice)
+    yield from (escape(line) for placed in [*choice.placed.values()][:1] for line in assumed_lines(placed.array))
     yield from _storage_lines(choice.schedule)
     yield ""
     yield _resource_table(choice)
@@ -128,15 +130,9 @@ def _decision_table(choice: BudgetChoice) -> Table:
         own = [f"{stage}.{i}={count}" if stage else f"{i}={count}" for of, stage, i, count in lanes if of == region.name]
         slots = [f"{depth:,}" for name, depth in schedule.depths if split_fifo(name) == (region.name, "")]
         order = ", ".join(region.fused.order)
-        placed = _placed_cells(choice, region.name) if on_array else ()
+        placed = placed_cells(choice.placed[region.name], choice.chosen.loading[region.name]) if on_array else ()
         table.add_row(_short(region.name), *map(escape, (order, ", ".join(own), "".join(slots))), *placed)
     return table
-
-
-def _placed_cells(choice: BudgetChoice, region: str) -> tuple[str, ...]:
-    placed = choice.placed[region]
-    hops = 0 if placed.longest is None else placed.longest.hops
-    return tuple(f"{number:,}" for number in (*placed.tiles.values(), hops, choice.chosen.loading[region]))
 
 
 def _storage_lines(schedule: Schedule) -> Iterator[str]:
@@ -190,7 +186,8 @@ def _bound_lines(choice: BudgetChoice) -> Iterator[str]:
         if choice.busy[name] >= BUSY
         else f"waits; {name} is busy most, {choice.busy[name]:.0%}"
     )
-    yield f"stopped by: {stop}; the run takes {choice.to_roofline:.2f} times the cycles of the same graph if that were always busy"
+    always = f"; the run takes {choice.to_roofline:.2f} times the cycles of the same graph if that were always busy"
+    yield f"stopped by: {stop}{always if choice.busy[name] else ''}"
     estimated = "" if choice.chosen.cycles is None else "the estimate is "
     yield (
         f"{estimated}{choice.gap:.2f} times the least that any lanes of the regions searched let expect, "

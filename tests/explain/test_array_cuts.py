@@ -79,3 +79,11 @@ def test_explain_fusion_prints_a_line_for_each_cut(tmp_path: Path) -> None:
     assert [line.partition(":")[0] for line in lines] == ["cut before H", "cut before B", "cut before R"]
     assert all(line.endswith("which fits") for line in lines)
     assert [cut["before"] for cut in json.loads(file.read_text())["cuts"]] == ["H", "B", "R"]
+
+
+def test_the_lines_that_the_page_has_about_graphsage() -> None:
+    root = Path(__file__).parents[2]
+    result = fuseflow("explain", "fusion", root / "models/paper/graphsage.py", "--small", "--array", "plasticine")
+    page = (root / "docs/array.md").read_text(encoding="utf-8")
+    lines = [line for line in result.stdout.splitlines() if line.startswith("cut before")]
+    assert sum(f"- `{line}`" in page for line in lines) == 2
