@@ -42,6 +42,18 @@ def test_in_icarus(seed: int, memory: MemoryKind) -> None:
     assert tally.graphs == 1
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("first", "memory"), [*((first, "ideal") for first in range(100, 200, 20)), (200, "fixed"), (220, "fixed")]
+)
+def test_many_in_icarus(first: int, memory: MemoryKind) -> None:
+    require("pycde", "iverilog", "vvp")
+    tally = Tally()
+    for seed in range(first, first + 20):
+        assert not check_in("icarus", turned(seed, memory), tally), f"seed {seed}"
+    assert tally.graphs > 16
+
+
 def test_a_circuit_with_another_turn_is_seen() -> None:
     """In some of the graphs a turn that comes a cycle later changes no cycle: what shares a port is not what decides."""
     seen = 0
