@@ -168,11 +168,11 @@ class Rule:
 class Module:
     """The rules of a node with its inputs, outputs, registers, memories and arrays. Arrays are read only, and are outside the
     circuit. `interval` is the cycles from one firing on a value to the next, `pause` those from one on a stop, and `intervals` has the
-    intervals of processes that differ, which have no pause. `links` join processes of the node. `ports` at a memory that takes time are named by the kind of array. `helpers` are
-    processes that make requests for another process; their firings do not count. With a `port_turn` its processes fire on values in
-    that turn only. `busy` is None, or says that the node fires again after `D`, and is an output of the circuit then. So is `loaded`,
-    which says that everything is there that is loaded into the scratchpad; modules that `await_load` have it as an input. A level of a
-    stop has `level_bits` bits."""
+    intervals of processes that differ, which have no pause. `links` join processes of the node. `ports` at a memory that takes time are
+    named by the kind of array. `helpers` are processes that make requests for another process; their firings do not count. With a
+    `port_turn` its processes fire on values in that turn only. `busy` is None, or says that the node fires again after `D`, and is an
+    output of the circuit then. So is `loaded`, which says that everything is there that is loaded into the scratchpad; modules that
+    `await_load` have it as an input. A level of a stop has `level_bits` bits."""
 
     head: ClassVar[type[Head]] = Head
     level_bits: ClassVar[int] = LEVEL_BITS

@@ -35,8 +35,8 @@ class Hops:
 class NodeHops:
     """The hops between the tiles of a node, and those to its port.
 
-    What a node gives is visible `inner` cycles later, and a fold takes `loop` cycles more. Its requests to the memory arrive `port` cycles
-    later, and so do the answers. Raises `GraphError` for numbers that no node has.
+    What a node gives is visible `inner` cycles later, and an accumulation goes on `loop` cycles later behind a fiber. Its requests to the
+    memory arrive `port` cycles later, and so do the answers. Raises `GraphError` for numbers that no node has.
     """
 
     inner: int = 0

@@ -312,6 +312,10 @@ def _verify_edges(graph: n.Graph) -> None:
             _refuse(graph, f"there are hops of `{name}`: no such node", did_you_mean(name, names))
         if count > 1:
             _refuse(graph, f"`{name}` has hops twice")
+        if graph.hops_of[name].loop and not isinstance(names[name], n.Accumulate):
+            _refuse(
+                graph, f"`{name}` has a loop of hops, and is a `{names[name].op}`", "only an `accumulate` goes round its tiles"
+            )
 
 
 def _verify_turns(graph: n.Graph) -> None:

@@ -24,10 +24,10 @@ def test_round_trip(graph: n.Graph):
 
 def test_hops(graphs: dict[str, n.Graph]):
     graph = graphs["spmm"].with_hops(
-        {n.Edge("mul", 1): n.Hops(3), n.Edge("A_k", 0): n.Hops(12, slots=0)}, {"A_k": n.NodeHops(2, 5, 3)}
+        {n.Edge("mul", 1): n.Hops(3), n.Edge("A_k", 0): n.Hops(12, slots=0)}, {"A_k": n.NodeHops(2, 0, 3)}
     )
     assert '"samml.hops"() {count = 12 : i64, input = 0 : i64, node = "A_k", slots = 0 : i64}' in to_mlir(graph)
-    assert '"samml.node_hops"() {inner = 2 : i64, loop = 5 : i64, node = "A_k", port = 3 : i64}' in to_mlir(graph)
+    assert '"samml.node_hops"() {inner = 2 : i64, loop = 0 : i64, node = "A_k", port = 3 : i64}' in to_mlir(graph)
     assert from_mlir(to_mlir(graph)) == graph
 
 

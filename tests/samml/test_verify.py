@@ -138,6 +138,7 @@ BROKEN = [
     ("softmax", ("fiber_fifo sub[0]", "turn sub 0 of 2"), "`sub` has a turn at a port, and does not ask the memory"),
     ("spmm", (" Y.vals", " Y.vals\nturn write_val 0 of 2\nturn write_val 1 of 2"), "`write_val` has two turns at ports"),
     ("softmax", ("fiber_fifo sub[0]", "node_hops subb inner=1 loop=0 port=0"), "hops of `subb`: no such node.*\n.*did you mean `sub`"),
+    ("softmax", ("fiber_fifo sub[0]", "node_hops sub inner=1 loop=2 port=0"), "`sub` has a loop of hops, and is a `alu`"),
     ("softmax", ("fiber_fifo sub[0]", "node_hops sub inner=1 loop=0 port=0\nnode_hops sub inner=2 loop=0 port=0"), "`sub` has hops twice"),
     ("softmax", ("depth sub[0] 128", "depth sub[0] 0"), "the FIFO depth of input 0 of `sub` is 0"),
 ]  # fmt: skip

@@ -15,7 +15,7 @@ from random_graphs.case import Case
 from random_graphs.compare import differences_of_streams
 
 from fuseflow.errors import SimulationError
-from fuseflow.samml.nodes import Edge, Hops, Node, NodeHops
+from fuseflow.samml.nodes import Accumulate, Edge, Hops, Node, NodeHops
 from fuseflow.samml.tokens import D
 from fuseflow.sim.outcome.deadlock import Deadlock
 from fuseflow.sim.outcome.statistics import Outcome, edges, run_cycles
@@ -57,8 +57,9 @@ def in_graph(case: Case, seed: int) -> Case:
 def at_nodes(case: Case, seed: int) -> Case:
     """The case with random hops at some of its nodes, and at no edge."""
     rng = random.Random(f"node hops {seed}")
-    nodes = [node.name for node in case.graph.nodes if rng.random() < 0.6]
-    hops = {name: NodeHops(rng.randint(0, 5), rng.randint(0, 9), rng.randint(0, 12)) for name in nodes}
+    nodes = [node for node in case.graph.nodes if rng.random() < 0.6]
+    loops = {node.name: rng.randint(0, 9) if isinstance(node, Accumulate) else 0 for node in nodes}
+    hops = {name: NodeHops(rng.randint(0, 5), loop, rng.randint(0, 12)) for name, loop in loops.items()}
     return replace(case, graph=case.graph.with_hops({}, hops))
 
 
