@@ -39,7 +39,7 @@ def test_round_trip(graph: n.Graph):
 
 def test_hops(graphs: dict[str, n.Graph]):
     graph = graphs["spmm"].with_hops(
-        {n.Edge("mul", 1): n.Hops(3), n.Edge("A_k", 0): n.Hops(12, slots=0)}, {"A_k": n.NodeHops(2, 5, 3)}
+        {n.Edge("mul", 1): n.Hops(3), n.Edge("A_k", 0): n.Hops(12, slots=0)}, {"A_k": n.NodeHops(2, 0, 3)}
     )
     assert from_proto(to_proto(graph)) == from_text(to_text(graph)) == graph
     assert "`mul`: the 3 hops of input 1: other readers know none" in compatibility(graph)

@@ -1,9 +1,10 @@
-"""Hops of nodes: what they give is later, a fold takes longer, and their port is farther away, on both simulators."""
+"""Hops of nodes: what they give is later, an accumulation waits behind a fiber, and a port is farther away, on both simulators."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 
+import numpy as np
 import pytest
 from engines import LIMITS, differences, on_engine, on_reference
 from graph_fuzz import drawn
@@ -11,8 +12,12 @@ from hop_stages import at_nodes
 from random_graphs import random_case
 from random_graphs.case import Case
 
+import fuseflow as ff
+from fuseflow.einsum.parse import parse
 from fuseflow.memory.settings import FixedMemory
 from fuseflow.samml.nodes import NodeHops
+from fuseflow.sim import simulate
+from fuseflow.sim.engine_names import Engine
 from fuseflow.sim.outcome.statistics import Outcome
 
 UNITS = ("default", "add", "mul", "div", "transcendental", "logic", "memory")
@@ -36,14 +41,26 @@ def same(case: Case, other: Case, seed: int) -> None:
         assert type(a) is type(b), seed
 
 
-def test_hops_of_all_nodes_are_a_latency_and_an_interval_of_the_machine() -> None:
+@pytest.mark.parametrize("engine", ["reference", "fast"])
+def test_an_accumulation_waits_for_the_sums_of_a_fiber(engine: Engine) -> None:
+    """Three fibers of two values: each of the first two has the next behind it, and the third has `D`. A loop of two hops or fewer is over
+    when `D` comes, and each hop delays two fibers; a longer one delays `D`, too."""
+    values = np.arange(6, dtype=np.float32).reshape(3, 2)
+    program = parse("tensor A[3, 2]\nY[j] = sum(i) A[i, j]\noutput Y")
+    compiled = ff.compile(program, tensors={"A": values}, machine="ideal", schedule=ff.Schedule.fuse("full"))
+    graph, memory = compiled.regions[0].graph, compiled.memory()
+    graphs = [graph.with_hops({}, {"acc_i": NodeHops(loop=loop)}) for loop in (0, 1, 2, 5, 9)]
+    runs = [simulate(each, memory, compiled.machine, engine=engine) for each in graphs]
+    assert [run.cycles for run in runs] == [18, 18 + 2, 18 + 4, 18 + 4 + 3 * 3, 18 + 4 + 3 * 7]
+
+
+def test_hops_of_all_nodes_are_a_latency_of_the_machine() -> None:
     for seed in range(40):
-        case, inner, loop = random_case(seed), 1 + seed % 4, seed % 3
-        hops = {node.name: NodeHops(inner, loop) for node in case.graph.nodes}
+        case, inner = random_case(seed), 1 + seed % 4
+        hops = {node.name: NodeHops(inner) for node in case.graph.nodes}
         machine = case.machine
         latency = {unit: machine.latency.of(unit) + inner for unit in UNITS}
-        interval = machine.interval.model_copy(update={"fold": machine.interval.of("fold") + loop})
-        other = machine.model_copy(update={"latency": type(machine.latency)(**latency), "interval": interval})
+        other = machine.model_copy(update={"latency": type(machine.latency)(**latency)})
         same(replace(case, graph=case.graph.with_hops({}, hops)), replace(case, machine=other), seed)
 
 

@@ -37,7 +37,7 @@ from fuseflow.hardware.top import emit_circuit
 from fuseflow.machine.machine import Machine, UnitCycles, UnitIntervals
 from fuseflow.memory.settings import TimedMemory
 from fuseflow.primitives.write import WRITTEN
-from fuseflow.samml.nodes import Locate, NodeHops, Port, TensorWriter
+from fuseflow.samml.nodes import Locate, Port, TensorWriter
 from fuseflow.sim.reference.build import Network, build_network
 from fuseflow.sim.reference.execute import run_network
 from fuseflow.sim.reference.timed_process import Process, TurnProcess
@@ -101,8 +101,7 @@ def hop_case(seed: int, memory: MemoryKind = "ideal") -> Case:
     if seed % 3:
         return case
     rng = random.Random(f"hops inside {seed}")
-    inside = {node.name: NodeHops(rng.randint(0, 5), rng.randint(0, 9), rng.randint(0, 12)) for node in case.graph.nodes}
-    return replace(case, graph=case.graph.with_hops(dict(case.graph.hops), inside))
+    return replace(case, graph=case.graph.with_hops(dict(case.graph.hops), hop_stages.node_hops(rng, case.graph.nodes)))
 
 
 def hardware_machine(seed: int) -> Machine:

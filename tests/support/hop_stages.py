@@ -5,7 +5,7 @@ the writer as tokens, through as many registers."""
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -57,10 +57,15 @@ def in_graph(case: Case, seed: int) -> Case:
 def at_nodes(case: Case, seed: int) -> Case:
     """The case with random hops at some of its nodes, and at no edge."""
     rng = random.Random(f"node hops {seed}")
-    nodes = [node for node in case.graph.nodes if rng.random() < 0.6]
-    loops = {node.name: rng.randint(0, 9) if isinstance(node, Accumulate) else 0 for node in nodes}
-    hops = {name: NodeHops(rng.randint(0, 5), loop, rng.randint(0, 12)) for name, loop in loops.items()}
-    return replace(case, graph=case.graph.with_hops({}, hops))
+    return replace(case, graph=case.graph.with_hops({}, node_hops(rng, (n for n in case.graph.nodes if rng.random() < 0.6))))
+
+
+def node_hops(rng: random.Random, nodes: Iterable[Node]) -> dict[str, NodeHops]:
+    """Random hops of nodes: up to 5 between their tiles, 9 round those of an accumulation, and 12 to a port."""
+    return {
+        node.name: NodeHops(rng.randint(0, 5), rng.randint(0, 9) if isinstance(node, Accumulate) else 0, rng.randint(0, 12))
+        for node in nodes
+    }
 
 
 @dataclass(slots=True)
