@@ -38,6 +38,18 @@ class Grid:
         ordered = {kind: tuple(sorted(places, key=lambda place: place[::-1])) for kind, places in sites.items()}
         return cls(right + margin["east"], bottom + margin["south"], ordered)
 
+    def neighbours(self, ports: str) -> Mapping[Site, tuple[Site, ...]]:
+        """Return the sites that each site has links to, given the kind of ports. A port has links towards the array and away from it, and
+        none to the ports beside it: nets pass ports only on their way to ports behind these."""
+        kinds = self.kinds()
+        columns = {x for (x, _), kind in kinds.items() if kind != ports}
+        near: dict[Site, tuple[Site, ...]] = {}
+        for (x, y), kind in kinds.items():
+            across, along = ((x + 1, y), (x - 1, y)), ((x, y + 1), (x, y - 1))
+            sites = (*across, *along) if kind != ports else along if x in columns else across
+            near[x, y] = tuple(site for site in sites if site in kinds)
+        return near
+
     def kinds(self) -> Mapping[Site, str]:
         """Return the kind of each site."""
         return {site: kind for kind, sites in self.sites.items() for site in sites}

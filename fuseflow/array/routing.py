@@ -1,8 +1,8 @@
 """Routes: the links between neighbouring tiles over which each net of a placement reaches its sinks.
 
 They are found by negotiated congestion (McMurchie and Ebeling, PathFinder, FPGA 1995). All nets are routed as if they were alone, and what
-is shared by more of them than there are tracks becomes dearer, from pass to pass, until no link is too full. A port is an end of
-routes, never on the way of one.
+is shared by more of them than there are tracks becomes dearer, from pass to pass, until no link is too full. A net passes
+a port only on its way to one behind that.
 """
 
 from __future__ import annotations
@@ -89,9 +89,9 @@ class Routing:
         return tuple(len(route.path(sites[sink])) - 1 for net, route in pairs for sink in net.sinks)
 
     def verify(self, grid: Grid, tracks: int, ports: str) -> None:
-        """Raise `ArrayError` where a route does not join its net, passes a port, or leaves the array, and where a link is too full. `ports`
+        """Raise `ArrayError` where a route does not join its net, or takes links that are not there, and where a link is too full. `ports`
         is the kind of ports."""
-        kinds, nets = grid.kinds(), self.placement.netlist.nets
+        neighbours, nets = grid.neighbours(ports), self.placement.netlist.nets
         if len(self.routes) != len(nets):
             raise ArrayError(f"{len(self.routes)} routes are not those of {len(nets)} nets")
         for net, route in zip(nets, self.routes, strict=True):
@@ -102,12 +102,10 @@ class Routing:
                 if len(branch) < 2 or branch[0] not in reached or not reached.isdisjoint(branch[1:]):
                     raise ArrayError(f"net `{name}`: a branch of its route does not begin on it, or meets it again")
                 for (x, y), (x1, y1) in pairwise(branch):
-                    if abs(x - x1) + abs(y - y1) != 1 or (x1, y1) not in kinds:
+                    if (x1, y1) not in neighbours[x, y]:
                         raise ArrayError(
                             f"net `{name}`: column {x1}, row {y1} is no neighbour of column {x}, row {y} on the array"
                         )
-                if any(kinds[site] == ports for site in branch[1:-1]) or (branch[0] != source and kinds[branch[0]] == ports):
-                    raise ArrayError(f"net `{name}`: its route passes a port")
                 reached |= set(branch)
                 if branch[-1] not in sinks:
                     raise ArrayError(f"net `{name}`: a branch of its route ends at no sink")
@@ -120,10 +118,7 @@ class Routing:
 def route(placement: Placement, grid: Grid, tracks: int, ports: str, taken: Mapping[Link, int] | None = None) -> Routing:
     """Return routes of all nets of a placement, at most `tracks` on each link, of which other graphs have `taken` some. `ports` is the kind
     of ports. Raises `ArrayError` where links stay too full."""
-    kinds = grid.kinds()
-    search = _Search(
-        tracks, {site: kind == ports for site, kind in kinds.items()}, _neighbours(kinds), Counter(taken or {}), Counter()
-    )
+    search = _Search(tracks, grid.neighbours(ports), Counter(taken or {}), Counter())
     nets = [tuple(placement.sites[cell] for cell in net.cells) for net in placement.netlist.nets]
     routes: list[Route | None] = [None] * len(nets)
     for turn in range(MOST_PASSES):
@@ -145,17 +140,12 @@ def route(placement: Placement, grid: Grid, tracks: int, ports: str, taken: Mapp
     raise ArrayError(f"{len(full)} links carry more than {tracks} nets after {MOST_PASSES} passes", hint=hint)
 
 
-def _neighbours(sites: Mapping[Site, str]) -> Mapping[Site, tuple[Site, ...]]:
-    return {(x, y): tuple(s for s in ((x + 1, y), (x - 1, y), (x, y + 1), (x, y - 1)) if s in sites) for x, y in sites}
-
-
 @dataclass(slots=True)
 class _Search:
     """The state of the negotiation: how many nets each link carries (`use`), how often it was too full (`history`), and how much a net that
     is one too many costs now (`present`)."""
 
     tracks: int
-    is_port: Mapping[Site, bool]
     neighbours: Mapping[Site, Sequence[Site]]
     use: Counter[Link]
     history: Counter[Link]
@@ -171,28 +161,27 @@ class _Search:
         for sink in sorted(dict.fromkeys(sinks), key=lambda sink: (_apart(source, sink), sink)):
             if sink in depth:
                 continue
-            branch = self._branch(depth, sink, source)
+            branch = self._branch(depth, sink)
             depth |= {site: depth[branch[0]] + k for k, site in enumerate(branch)}
             branches.append(branch)
         return Route(tuple(branches))
 
-    def _branch(self, depth: Mapping[Site, int], sink: Site, source: Site) -> Branch:
+    def _branch(self, depth: Mapping[Site, int], sink: Site) -> Branch:
         """Return the cheapest way from any site of a tree to a sink (A*: no way is cheaper than one straight over free links)."""
         best: dict[Site, float] = {}
         before: dict[Site, Site] = {}
         waiting: list[tuple[float, float, Site]] = []
         for site, hops in depth.items():
-            if site == source or not self.is_port[site]:
-                best[site] = HOP * hops
-                heapq.heappush(waiting, (best[site] + (1 + HOP) * _apart(site, sink), best[site], site))
+            best[site] = HOP * hops
+            heapq.heappush(waiting, (best[site] + (1 + HOP) * _apart(site, sink), best[site], site))
         while waiting:
             _, cost, site = heapq.heappop(waiting)
             if site == sink:
                 break
-            if cost > best[site] or (self.is_port[site] and site not in depth):
+            if cost > best[site]:
                 continue
             for other in self.neighbours[site]:
-                if other in depth or (self.is_port[other] and other != sink):
+                if other in depth:
                     continue
                 new = cost + HOP + self._cost((site, other))
                 if new < best.get(other, float("inf")):
