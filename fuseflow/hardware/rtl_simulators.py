@@ -63,7 +63,8 @@ def _icarus(sources: Sequence[str], waves: bool) -> list[str]:
 
 
 def _verilator(sources: Sequence[str], waves: bool) -> list[str]:
-    flags = f"--binary -O3 -Wno-fatal -Wno-lint -Wno-style {'--trace' * waves} --top-module {TESTBENCH} --Mdir built".split()
+    unrolled = "--unroll-count 1024 --unroll-stmts 100000"  # loops over requests and registers must be unrolled
+    flags = f"--binary -O3 -Wno-fatal -Wno-lint -Wno-style {unrolled} {'--trace' * waves} --top-module {TESTBENCH} --Mdir built".split()
     return ["verilator", *flags, "-CFLAGS", f"-include ../{VERILATOR_HEADER}", *sources]
 
 
