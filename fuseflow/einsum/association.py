@@ -61,6 +61,7 @@ def associated(program: Program, name: str, chain: Chain) -> Program:
     for node in products:
         expansion = Expansion(program, einsum, frozenset(chain.factors))
         try:
+            expansion.used.update(free_indices(node))  # also those that are summed around it
             expansion.add(node, {index: index for index in expansion.used})
             return _rewritten(program, einsum, node, expansion, chain)
         except ProgramError as error:

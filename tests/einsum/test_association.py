@@ -62,6 +62,14 @@ def test_products_inside_of_a_larger_expression() -> None:
     ]
 
 
+def test_products_that_are_summed_again_outside_of_a_function() -> None:
+    text = "T0[i, f] = sum(k) A[i, k] * X[k, f]\nY[i] = sum(h) relu(sum(f) T0[i, f] * W[f, h])\noutput Y\n"
+    assert statements(associated(program(text), "Y", Chain.parse("A (X W)"))) == [
+        "Y.X_W[k, h] = sum(f) X[k, f] * W[f, h]",
+        "Y[i] = sum(h) relu(sum(k) A[i, k] * Y.X_W[k, h])",
+    ]
+
+
 def test_a_tensor_that_is_a_factor_twice() -> None:
     text = "T[i, j] = sum(k) A[i, k] * A[k, j]\nY[i, f] = sum(j) T[i, j] * X[j, f]\noutput Y\n"
     assert statements(associated(program(text), "Y", Chain.parse("A (A X)"))) == [
