@@ -209,11 +209,9 @@ def line_latency(load: MemoryLoad, read: ArrayLoad, pace: MemoryPace) -> float:
     """Return the mean cycles for which a token waits for its line, beyond one cycle. A bank has another row open as often as the lines of
     the load jump; else it is closed until the first line of a row comes, and has the row open then."""
     other = min(1.0, load.jumps / max(1, load.lines_read))
-    banks, pieces = (
-        pace.groups * pace.banks * pace.channels,
-        -(-read.array_lines * pace.line // (pace.open_bytes * pace.channels)),
-    )
-    closed = (1 - other) * min(1.0, min(read.array_lines, banks * pieces) / max(1, read.lines))
+    banks = pace.groups * pace.banks * pace.channels
+    rows = banks * -(-read.array_lines * pace.line // (pace.open_bytes * pace.channels))
+    closed = (1 - other) * min(1.0, min(read.array_lines, rows) / max(1, read.lines))
     return pace.latency - (1 - other - closed) * pace.row_open + other * pace.row_other
 
 
