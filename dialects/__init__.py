@@ -2,7 +2,7 @@
 
 Each dialect is declared in IRDL text beside this file: `einsum.irdl.mlir`, `table.irdl.mlir`, and `samml.irdl.mlir`. The text is the only
 declaration of the dialect. `torch-mlir-opt --irdl-file=FILE` and `torch_mlir.dialects.irdl.load_dialects` accept it too. The page
-docs/dialects.md lists the operations.
+docs/reference/dialects.md lists the operations.
 
 The module `attributes` makes attributes, `module` reads modules, `text_screen` refuses texts that MLIR's parser should not see, and
 `listing` makes the list of operations. All of them except `text_screen` load torch-mlir, which takes time, so this package imports none

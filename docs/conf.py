@@ -14,7 +14,7 @@ sys.path.insert(0, str(ROOT))
 project = "fuseflow"
 author = "the fuseflow authors"
 extensions = ["myst_parser", "sphinx.ext.apidoc", "sphinx.ext.autodoc"]
-exclude_patterns = ["example", "reference/modules.rst"]
+exclude_patterns = ["example", "modules/modules.rst"]
 
 # Markdown: anchors as GitHub makes them, so that one link serves both.
 myst_heading_anchors = 4
@@ -23,7 +23,7 @@ myst_heading_anchors = 4
 apidoc_modules = [
     {
         "path": "../fuseflow",
-        "destination": "reference",
+        "destination": "modules",
         "exclude_patterns": ["**/*_pb2.py"],
         "separate_modules": True,
         "follow_links": True,

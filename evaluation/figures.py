@@ -20,7 +20,7 @@ from claims import Check, between_marks, markdown, unexplained, verdicts
 from frame import PICTURES, Data, Figure, Options, drawn
 from store import DATA_DIR, LIMIT, ONLY, ROOT
 
-PAGE = ROOT / "docs" / "figures.md"
+PAGE = ROOT / "docs" / "measured" / "figures.md"
 PAGES: dict[Path, tuple[Figure, ...]] = {
     ROOT / "docs" / page: tuple(import_module(name).FIGURE for name in names.split())
     for page, names in {

@@ -1,7 +1,7 @@
 """Convolutions of PyTorch Geometric on Cora, given an `edge_index` or the same graph as a sparse matrix: cycles, and what is written.
 
     python evaluation/message_passing.py --data-dir DIR           # the table
-    python evaluation/message_passing.py --data-dir DIR --write   # the table in docs/models.md
+    python evaluation/message_passing.py --data-dir DIR --write   # the table in docs/measured/models.md
 
 Features are stored `csr`. Fails if a result is not that of PyTorch, or if the two graphs differ in a cycle or a byte.
 """
@@ -103,11 +103,11 @@ def table(x: Tensor, edges: Tensor) -> str:
 @click.option(
     "--data-dir", type=click.Path(path_type=Path, exists=True, file_okay=False), required=True, help="With files of Cora."
 )
-@click.option("--write", is_flag=True, help="Write the table into docs/models.md.")
+@click.option("--write", is_flag=True, help="Write the table into docs/measured/models.md.")
 def main(data_dir: Path, write: bool) -> None:
     made = table(*cora(data_dir))
     if write:
-        page = ROOT / "docs" / "models.md"
+        page = ROOT / "docs" / "measured" / "models.md"
         page.write_text(
             between_marks(page.read_text(encoding="utf-8"), "message passing", "message_passing", made), encoding="utf-8"
         )

@@ -1,4 +1,4 @@
-"""The rows of `model_runs.py` as docs/models.md shows them: a line for each model and data, granularities side by side."""
+"""The rows of `model_runs.py` as docs/measured/models.md shows them: a line for each model and data, granularities side by side."""
 
 from __future__ import annotations
 

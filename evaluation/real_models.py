@@ -2,7 +2,7 @@
 
     python evaluation/real_models.py --data-dir DIR [--only 'bert/*'] [--limit 600] [--again]   # complete the rows
     python evaluation/real_models.py --table                                                    # the table of what there is
-    python evaluation/real_models.py --write                                                    # the table in docs/models.md
+    python evaluation/real_models.py --write                                                    # the table in docs/measured/models.md
 
 A point is a model and what is measured of it: `import`, or a granularity. It is run in a process of its own (`real_model_point.py`), and is
 a line of the store when it is done. Points that are refused or take longer than the limit are lines, too, tried again only with `--again`.
@@ -21,7 +21,7 @@ from claims import between_marks, cell, markdown
 from real_model_list import MODELS, RealModel
 from store import AGAIN, DATA_DIR, ONLY, ROOT, ROWS, TABLE, left, like, load, run_apart, work
 
-PAGE = ROOT / "docs" / "models.md"
+PAGE = ROOT / "docs" / "measured" / "models.md"
 STORE = ROWS / "real_models.jsonl"
 FUSED = ("layerwise", "full", "auto")
 MEASURES = ("import", "none", *FUSED)
@@ -153,7 +153,7 @@ def broken(rows: Iterable[Row]) -> list[str]:
 @click.option("--limit", type=click.FloatRange(min=0, min_open=True), default=600, show_default=True, help="Seconds for a point.")
 @AGAIN
 @TABLE
-@click.option("--write", is_flag=True, help="Run nothing; write the table into docs/models.md.")
+@click.option("--write", is_flag=True, help="Run nothing; write the table into docs/measured/models.md.")
 def main(
     store: Path, data_dir: Path | None, only: tuple[str, ...], limit: float, again: bool, only_table: bool, write: bool
 ) -> None:

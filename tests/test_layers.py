@@ -65,17 +65,7 @@ def test_a_room_without_a_layer_is_refused(checkout: Path) -> None:
 def test_the_page_of_the_layout_has_the_same_layers() -> None:
     contracts = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["importlinter"]["contracts"]
     (layers,) = (contract["layers"] for contract in contracts if contract["id"] == "layers")
-    page = (ROOT / "docs" / "layout.md").read_text(encoding="utf-8")
+    page = (ROOT / "docs" / "develop" / "layout.md").read_text(encoding="utf-8")
     table = page.partition("| room | what it does |\n|---|---|\n")[2].partition("\n\n")[0]
     rows = [" | ".join(re.findall(r"`(\w+)`", line.split("|")[1])) for line in table.splitlines()]
     assert rows == layers
-
-
-def test_files_are_where_the_page_of_the_layout_says() -> None:
-    page = (ROOT / "docs" / "layout.md").read_text(encoding="utf-8")
-    moved = [line.split("|")[1:3] for line in page.partition("| before | now |\n|---|---|\n")[2].splitlines()]
-    for before, now in moved:
-        (old,) = re.findall(r"`([^`]+)`", before)
-        assert not (ROOT / "fuseflow" / old).exists(), old
-        for new in re.findall(r"`([^`]+)`", now):
-            assert (ROOT / "fuseflow" / new).exists(), new

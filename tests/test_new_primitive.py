@@ -1,6 +1,6 @@
 """A primitive that is added to a copy of the package: what that touches, and that it then does all that a primitive does.
 
-`scale` multiplies a stream by a constant. Its additions are in `tests/data/extending/primitive`; docs/extending.md quotes them.
+`scale` multiplies a stream by a constant. Its additions are in `tests/data/extending/primitive`; docs/develop/extending.md quotes them.
 """
 
 from __future__ import annotations
@@ -81,14 +81,14 @@ def test_few_files_are_touched() -> None:
     must = {addition.file for addition in ADDITIONS}
     assert len(must) <= MOST
     touched = must | {KERNEL.file}
-    page = (ROOT / "docs" / "extending.md").read_text(encoding="utf-8")
-    assert [file for file in sorted(touched) if f"{file}`" not in page] == [], "docs/extending.md does not name them"
+    page = (ROOT / "docs" / "develop" / "extending.md").read_text(encoding="utf-8")
+    assert [file for file in sorted(touched) if f"{file}`" not in page] == [], "docs/develop/extending.md does not name them"
 
 
 @pytest.mark.parametrize("snippet", ["primitive.py", "firing.py", "kernel.py"])
 def test_the_page_quotes_the_snippets(snippet: str) -> None:
-    page = (ROOT / "docs" / "extending.md").read_text(encoding="utf-8")
-    assert (SNIPPETS / snippet).read_text(encoding="utf-8").strip() in page, f"copy {snippet} to docs/extending.md"
+    page = (ROOT / "docs" / "develop" / "extending.md").read_text(encoding="utf-8")
+    assert (SNIPPETS / snippet).read_text(encoding="utf-8").strip() in page, f"copy {snippet} to docs/develop/extending.md"
 
 
 @pytest.mark.parametrize("engine", ["reference", "fast"])

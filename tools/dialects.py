@@ -1,6 +1,6 @@
 """Write what stands about the dialects in files from what declares it: `python tools/dialects.py`.
 
-The operations of primitives in `dialects/samml.irdl.mlir` are made from their classes, and then the lists of operations in docs/dialects.md
+The operations of primitives in `dialects/samml.irdl.mlir` are made from their classes, and then the lists of operations in docs/reference/dialects.md
 from the declarations of all dialects.
 """
 
@@ -21,7 +21,7 @@ from fuseflow.samml.mlir_nodes import MAX_LEVELS
 from fuseflow.samml.node import AttributeType
 from fuseflow.samml.stream_tensor_types import StreamPattern, stream_patterns
 
-PAGE = Path(__file__).resolve().parents[1] / "docs" / "dialects.md"
+PAGE = Path(__file__).resolve().parents[1] / "docs" / "reference" / "dialects.md"
 BEGIN = "  // The operations of primitives: `python tools/dialects.py` writes them from the classes in fuseflow/samml.\n"
 NOTES: Mapping[type[n.Node], str] = {
     n.Join: "Operands are the coordinates of every side, then the references, then the values that the sides carry. `payloads` says what "
@@ -128,7 +128,7 @@ def renewed(page: str) -> str:
     for dialect in DIALECTS:
         begin, end = f"<!-- list of {dialect} -->\n", "<!-- end -->"
         page, count = re.subn(f"{begin}.*?{end}", lambda _: f"{begin}\n{markdown(dialect)}\n{end}", page, flags=re.DOTALL)  # noqa: B023
-        assert count == 1, f"docs/dialects.md has no list of {dialect}"
+        assert count == 1, f"docs/reference/dialects.md has no list of {dialect}"
     return page
 
 

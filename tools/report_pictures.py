@@ -1,8 +1,8 @@
-"""Makes the pictures of one run's page in docs/report.md: its first screen, and a region in the light and in the dark.
+"""Makes the pictures of one run's page in docs/how-to/report-a-run.md: its first screen, and a region in the light and in the dark.
 
     python tools/report_pictures.py [--into docs]
 
-It needs Chromium and Playwright. The GCN runs with its first layer fused, as the commands of docs/report.md do it.
+It needs Chromium and Playwright. The GCN runs with its first layer fused, as the commands of docs/how-to/report-a-run.md do it.
 """
 
 from __future__ import annotations

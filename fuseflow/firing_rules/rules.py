@@ -2,7 +2,7 @@
 
 A rule has a guard, the tokens that it takes or inspects, the tokens that it emits, and new values of registers. It fires in the
 first cycle in which its guard holds, every head (next token of an input) that it takes or inspects is visible, every output on
-which it emits has room at all readers, and the interval of its process is over. That is `T(n)` of docs/streams.md. For example, a
+which it emits has room at all readers, and the interval of its process is over. That is `T(n)` of docs/reference/streams.md. For example, a
 `load` has the rule
 
     m.rule("value", ~ref.control, takes=[ref], gives={out: m.value(out, m.array("val", ref.payload, 32))})

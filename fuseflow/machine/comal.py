@@ -1,5 +1,5 @@
 """Numbers of cycles on machines with `rules: comal`, which both simulators share. The rules of time are described in
-docs/streams.md."""
+docs/reference/streams.md."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 """The FIFO that an edge is, with its hops: both simulators share these numbers. The rule of time is described in
-docs/streams.md."""
+docs/reference/streams.md."""
 
 from __future__ import annotations
 

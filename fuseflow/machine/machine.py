@@ -135,7 +135,7 @@ SELDOM = ("arithmetic", "handover_depth", "lanes", "config_bytes", "scratchpad")
 class Machine(Strict):
     """A machine runs graphs: its settings decide their cycles.
 
-    `rules` chooses the meaning of time: `dataflow` is defined in docs/streams.md, and `comal` by the public Comal simulator.
+    `rules` chooses the meaning of time: `dataflow` is defined in docs/reference/streams.md, and `comal` by the public Comal simulator.
     `arithmetic` says in which floats operators and reductions compute: the type of their `element`s, `f64`, or `f32`, as in a
     circuit. `latency` is the number of cycles from a firing until its tokens are visible, and `interval` the number of cycles
     between two firings on values. `fifo_depth` is the number of slots of every FIFO for which the graph gives no depth. None

@@ -1,4 +1,4 @@
-"""The memory of the simulators: its ports, and the models behind them (docs/memory.md).
+"""The memory of the simulators: its ports, and the models behind them (docs/explanation/memory.md).
 
 The modules `mapping`, `timing` and `statistics` need no compiler; `memory` and `models` load it.
 """

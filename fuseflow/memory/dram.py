@@ -3,7 +3,7 @@
 One model runs all tables (`dram_table.py`). The oracle is Ramulator 2.1 (SAFARI Research Group, ETH Zurich and Carnegie Mellon University;
 MIT licence; the successor of Luo et al., "Ramulator 2.0", IEEE CAL 2023), with its controllers `GenericDDR`, `HBM12`, `HBM34` and
 `LPDDR5`. The model is written anew, without any of its code. It accepts and completes every transaction in the same cycle as
-Ramulator (docs/memory.md).
+Ramulator (docs/explanation/memory.md).
 """
 
 from __future__ import annotations

@@ -44,7 +44,7 @@ class Controller:
     `make` returns a memory with the given number of ports.
 
     `line` is the number of bytes of a request. `outstanding` is the largest number of unanswered requests of a port (K in
-    docs/memory.md), and `prefetch` the number of lines that are fetched ahead, or 0 for none (D). `capacity` is the size of the
+    docs/explanation/memory.md), and `prefetch` the number of lines that are fetched ahead, or 0 for none (D). `capacity` is the size of the
     memory in bytes. `window` is the number of cycles by which the memory advances at a time (0: the look-ahead of the model); all
     windows up to the look-ahead have the same results. `buffers` are the lines of the reuse buffers of ports. `scratchpad` are the
     settings of the scratchpad of the machine, if it has one, and `on_chip` has the arrays that lie in it. `stored` are the arrays of

@@ -1,4 +1,4 @@
-"""The settings of a scratchpad: a memory on the chip, beside the memory of the machine (docs/memory.md)."""
+"""The settings of a scratchpad: a memory on the chip, beside the memory of the machine (docs/explanation/memory.md)."""
 
 from __future__ import annotations
 

@@ -133,7 +133,7 @@ class Node:
     inputs: tuple[Port, ...]
 
     def check(self, c: NodeCheck) -> Sequence[OutputFacts]:
-        """Return the facts of the outputs, given the facts of the inputs in `c`. Refuse a node that docs/streams.md does not
+        """Return the facts of the outputs, given the facts of the inputs in `c`. Refuse a node that docs/reference/streams.md does not
         allow by `c`, which raises `GraphError`."""
         raise NotImplementedError(f"primitive `{self.op}` does not say what a well-formed one is")
 
@@ -333,6 +333,6 @@ def require_entry(table: Mapping[type[Node], T], primitive: type[Node], title: s
     if primitive not in table:
         raise GraphError(
             f"the primitive `{primitive.op or primitive.__name__}` has no {title}",
-            hint="docs/extending.md lists what a primitive needs",
+            hint="docs/develop/extending.md lists what a primitive needs",
         )
     return table[primitive]

@@ -1,7 +1,7 @@
 """The primitives: all node types, whose classes stand in files by their purpose (`node` lists the facts of a class).
 
-The meaning of every primitive is in the project's stream contract (docs/streams.md), its time in `fuseflow.sim.reference`;
-`fuseflow.sim.engine` does the same faster. docs/extending.md says how to add one.
+The meaning of every primitive is in the project's stream contract (docs/reference/streams.md), its time in `fuseflow.sim.reference`;
+`fuseflow.sim.engine` does the same faster. docs/develop/extending.md says how to add one.
 """
 
 from __future__ import annotations

@@ -21,7 +21,7 @@ from fuseflow.tensors import Tensor
 
 REFERENCE_FIRINGS = 100_000
 """The number of firings up to which the reference takes no longer than loading the compiled kernels of the engine, at a memory
-that answers at once. The measurement is in docs/engine.md."""
+that answers at once. The measurement is in docs/explanation/simulator.md."""
 MODELLED_SHARE = 5
 """With a modelled memory a firing takes the reference this many times as long, so its limit of firings is divided by this."""
 FIRINGS_PER_ENTRY = 2

@@ -179,10 +179,9 @@ def test_ctrl_c_says_how_to_go_on(tmp_path: Path) -> None:
 def test_the_example_in_the_documentation_is_a_sweep(tmp_path: Path) -> None:
     for name in ("models", "schedules"):
         (tmp_path / name).symlink_to(ROOT / name)
-    page = (ROOT / "docs" / "sweep.md").read_text(encoding="utf-8")
-    (tmp_path / "docs").mkdir()
-    (tmp_path / "docs" / "s.yaml").write_text(page.partition("```yaml sweep\n")[2].partition("```")[0])
-    assert len(build_space(read_sweep(tmp_path / "docs" / "s.yaml"))) == 2 * 2 * 3
+    page = (ROOT / "docs" / "tutorials" / "design-space-sweep.md").read_text(encoding="utf-8")
+    (tmp_path / "s.yaml").write_text(page.partition("```yaml sweep\n")[2].partition("```")[0])
+    assert len(build_space(read_sweep(tmp_path / "s.yaml"))) == 2 * 2 * 3
 
 
 @pytest.mark.parametrize("file", sorted((ROOT / "schedules" / "sweeps").glob("*.yaml")), ids=lambda file: file.stem)

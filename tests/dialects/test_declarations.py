@@ -167,6 +167,6 @@ def test_the_operations_of_primitives_are_made_from_their_classes():
 
 @pytest.mark.parametrize("dialect", DIALECTS)
 def test_the_page_has_the_list_of_the_declaration(dialect: str):
-    page = (ROOT / "docs" / "dialects.md").read_text(encoding="utf-8")
+    page = (ROOT / "docs" / "reference" / "dialects.md").read_text(encoding="utf-8")
     listed = page.partition(f"<!-- list of {dialect} -->\n")[2].partition("<!-- end -->")[0]
     assert listed.strip() == markdown(dialect).strip(), "rewrite the page with `python tools/dialects.py`"

@@ -1,4 +1,4 @@
-"""docs/api.md lists the public API: names, commands and schemas, each list as the code has it."""
+"""docs/reference/api.md lists the public API: names, commands and schemas, each list as the code has it."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ EXAMPLE = ROOT / "docs" / "example"
 
 def rows(heading: str) -> list[list[str]]:
     """The cells of the first table below a heading of the page, without its head."""
-    text = (ROOT / "docs" / "api.md").read_text(encoding="utf-8")
+    text = (ROOT / "docs" / "reference" / "api.md").read_text(encoding="utf-8")
     section = re.split(r"^## ", text.partition(f"## {heading}\n")[2], maxsplit=1, flags=re.MULTILINE)[0]
     table = re.search(r"(?:^\|.*\n)+", section, re.MULTILINE)
     assert table is not None, heading

@@ -1,4 +1,4 @@
-"""docs/extending.md is true: what it shows is added to a copy of the package, at the places that it names, and runs there."""
+"""docs/develop/extending.md is true: what it shows is added to a copy of the package, at the places that it names, and runs there."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 SNIPPETS = ROOT / "tests" / "data" / "extending"
-PAGE = (ROOT / "docs" / "extending.md").read_text(encoding="utf-8")
+PAGE = (ROOT / "docs" / "develop" / "extending.md").read_text(encoding="utf-8")
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,7 +133,7 @@ sys.exit(failures > 0)
 def section(title: str) -> str:
     """The text of a section of the page."""
     match = re.search(rf"^## {re.escape(title)}\n(.*?)(?=^## |\Z)", PAGE, re.MULTILINE | re.DOTALL)
-    assert match is not None, f"docs/extending.md has no section `{title}`"
+    assert match is not None, f"docs/develop/extending.md has no section `{title}`"
     return match[1]
 
 

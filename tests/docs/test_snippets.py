@@ -30,9 +30,7 @@ RUN = ("python", "console", "sh", "yaml")
 
 
 def _sweep(text: str) -> object:
-    """A sweep names files relative to its own; this one stands in a folder of the project."""
-    path = Path("work", "sweep.yaml")
-    path.parent.mkdir()
+    path = Path("sweep.yaml")
     path.write_text(text, encoding="utf-8")
     return read_sweep(path)
 

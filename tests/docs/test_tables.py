@@ -7,7 +7,7 @@ from itertools import groupby
 import pytest
 from doc_blocks import ROOT
 
-PAGES = [*sorted((ROOT / "docs").glob("*.md")), *sorted((ROOT / "docs").glob("measured/*.md")), *sorted(ROOT.glob("*.md"))]
+PAGES = [*sorted((ROOT / "docs").rglob("*.md")), *sorted(ROOT.glob("*.md"))]
 RULE = re.compile(r"\|[-:|\s]+\|")
 
 

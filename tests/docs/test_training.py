@@ -10,7 +10,7 @@ from doc_blocks import ROOT
 from fuseflow.training.losses import LOSSES
 from fuseflow.training.optimizers.listing import OPTIMIZERS
 
-PAGE = (ROOT / "docs" / "training.md").read_text(encoding="utf-8")
+PAGE = (ROOT / "docs" / "how-to" / "simulate-a-training-step.md").read_text(encoding="utf-8")
 
 
 def rows(chapter: str) -> dict[str, list[str]]:

@@ -84,6 +84,6 @@ def test_explain_fusion_prints_a_line_for_each_cut(tmp_path: Path) -> None:
 def test_the_lines_that_the_page_has_about_graphsage() -> None:
     root = Path(__file__).parents[2]
     result = fuseflow("explain", "fusion", root / "models/paper/graphsage.py", "--small", "--array", "plasticine")
-    page = (root / "docs/array.md").read_text(encoding="utf-8")
+    page = (root / "docs/how-to/fit-a-fixed-array.md").read_text(encoding="utf-8")
     lines = [line for line in result.stdout.splitlines() if line.startswith("cut before")]
     assert sum(f"- `{line}`" in page for line in lines) == 2

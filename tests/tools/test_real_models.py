@@ -1,4 +1,4 @@
-"""The tables of models of others in docs/models.md: that they are those of the rows, and what must hold in them."""
+"""The tables of models of others in docs/measured/models.md: that they are those of the rows, and what must hold in them."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 """Kernels request lines of a node's arrays from a memory that takes time, with a bounded number of unanswered requests
-(docs/memory.md).
+(docs/explanation/memory.md).
 
 A requester (the argument `r`) is the record of a node's traffic with one array. The parts of the node that request, that fetch
 ahead and that wait for answers share it.

@@ -1,8 +1,8 @@
-"""The rules of machines with `rules: comal`, where the cycles of the public Comal simulator differ from docs/streams.md. Values
+"""The rules of machines with `rules: comal`, where the cycles of the public Comal simulator differ from docs/reference/streams.md. Values
 are the same.
 
 In that simulator a node has a clock t. To inspect a token sets t to the token's time if that is later, a sent token has the time
-t + 1, and a step ends with t + 1. This equals docs/streams.md with L = II = 1 and unbounded FIFOs, where a step is a firing in
+t + 1, and a step ends with t + 1. This equals docs/reference/streams.md with L = II = 1 and unbounded FIFOs, where a step is a firing in
 cycle t. The differences:
 
 - **End.** The step on `D` costs nothing: a process that sees `D` in cycle t ends at t, and sends `D` at t + 1. Only roots and

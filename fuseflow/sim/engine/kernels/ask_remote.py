@@ -1,5 +1,5 @@
 """These kernels request data from a memory that takes time: the data at references, or ahead of use all lines of an array
-(docs/memory.md).
+(docs/explanation/memory.md).
 
 They emit two streams on links: the tokens, and for each token the number of its request (none for an `N`). A gate lets these tokens
 through once the answers to their requests are there.

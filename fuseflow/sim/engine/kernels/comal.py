@@ -1,5 +1,5 @@
 """These kernels replace the usual ones on the `comal` machine, to match the cycles of the public Comal simulator. See
-docs/streams.md.
+docs/reference/streams.md.
 
 FIFOs are unbounded and every latency and interval is 1, so room in the rings is the only thing that a kernel ever waits for.
 """

@@ -171,7 +171,7 @@ def _copy_tile(s: Any, into: int, first: int) -> None:
 
 def run_load_answered(address: int) -> int:
     """Run the part of a `load`, at a memory that takes time, that emits values: fire once for each token, after the answer to its
-    request (docs/memory.md)."""
+    request (docs/explanation/memory.md)."""
     node = node_at(address)
     s = state_at(node.state)
     ref, out = source(node, 0), target(node, 0)

@@ -1,5 +1,5 @@
 """At a memory that takes time, a `scan` has a part that walks fibers and requests coordinates, and a part that emits the
-coordinates (docs/memory.md)."""
+coordinates (docs/explanation/memory.md)."""
 
 from __future__ import annotations
 

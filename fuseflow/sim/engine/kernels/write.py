@@ -170,7 +170,7 @@ def end_fiber(s: Any, word: int) -> None:
 
 def run_write_remote(address: int) -> int:
     """Run a writer at a memory that takes time: it requests a line to be written in the firing that fills it, and the last lines
-    after `D` (docs/memory.md)."""
+    after `D` (docs/explanation/memory.md)."""
     node = node_at(address)
     s = state_at(node.state)
     while s.phase == TAKING:
