@@ -41,6 +41,7 @@ autodoc_typehints = "signature"
 default_role = "literal"  # docstrings quote code with single backticks
 
 html_theme = "furo"
+html_search_scorer = str(ROOT / "docs" / "search_scores.js")
 html_title = "fuseflow"
 
 

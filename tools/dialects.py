@@ -1,7 +1,7 @@
 """Write what stands about the dialects in files from what declares it: `python tools/dialects.py`.
 
-The operations of primitives in `dialects/samml.irdl.mlir` are made from their classes, and then the lists of operations in docs/reference/dialects.md
-from the declarations of all dialects.
+The operations of primitives in `dialects/samml.irdl.mlir` are made from their classes, and then the lists of operations in
+docs/reference/dialects.md from the declarations of all dialects.
 """
 
 from __future__ import annotations

@@ -160,7 +160,9 @@ def _refused(first: Any, path: tuple[int | str, ...], span: Span) -> EnergyError
         return EnergyError(f"unknown key `{key}`", hint=did_you_mean(str(path[-1]), keys), span=span)
     if first["type"] == "missing":
         return EnergyError(
-            f"the key `{key}` is missing", hint="a file has all keys of the one that `docs/how-to/estimate-energy.md` shows", span=span
+            f"the key `{key}` is missing",
+            hint="a file has all keys of the one that `docs/how-to/estimate-energy.md` shows",
+            span=span,
         )
     if first["type"] == "literal_error":
         return EnergyError(f"`{key}` is none of the marks", hint=did_you_mean(str(first["input"]), get_args(Mark)), span=span)
