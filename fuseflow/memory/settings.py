@@ -157,8 +157,9 @@ HBM2 = "hbm2"
 class DramMemory(TimedMemory):
     """A DRAM, command by command (docs/explanation/memory.md).
 
-    `model` is the name of a preset, or `dram` for a memory with a `table` of its own. `channels`, `ranks`, `queue` and `refresh` replace what the table says. `mapping` is the name of an address mapping, or a mapping
-    of its own. `clock_ghz` is the clock of `hbm2`, and None for all others."""
+    `model` is the name of a preset, or `dram` for a memory with a `table` of its own. `channels`, `ranks`, `queue` and `refresh` replace
+    what the table says. `mapping` is the name of an address mapping, or a mapping of its own. `clock_ghz` is the clock of `hbm2`, and None
+    for all others."""
 
     model: str = HBM2
     channels: Annotated[

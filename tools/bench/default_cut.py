@@ -5,9 +5,9 @@
     python tools/bench/default_cut.py rows.jsonl --data-dir DIR
 
 The models are those of tests/zoo; with `--data-dir`, the directory of the graphs, those of docs/measured/models.md at real sizes. Each way
-to fuse a model on a machine is one line of the file. What stands in the file is not run again, so a run that was stopped goes on. What is expected to
-take over eight times the cycles of no fusion is not simulated: the line has the estimate. A summary of the file is printed at the end, and
-exit status 1 says that a bar is missed.
+to fuse a model on a machine is one line of the file. What stands in the file is not run again, so a run that was stopped goes on. What is
+expected to take over eight times the cycles of no fusion is not simulated: the line has the estimate. A summary of the file is printed at
+the end, and exit status 1 says that a bar is missed.
 """
 
 from __future__ import annotations
