@@ -115,6 +115,11 @@ class PlacedRegion:
                 slowest = max(slowest, delays[cells[net.source].kind] + sum(ways))
         return slowest
 
+    @property
+    def delays(self) -> Mapping[str, int | None]:
+        """What the clock of a circuit follows from, with registers at hops and without, as plain values."""
+        return {"tile_delay_ps": self.tile_delay, "path_delay_ps": self.path_delay}
+
     def _slowest(self, names: tuple[str, ...]) -> int | None:
         delays = self.array.delays_ps
         return max(delays[name] for name in names) if names and all(name in delays for name in names) else None
