@@ -392,7 +392,8 @@ class Compiled:
         outcome = combine_checks(run.checks, EACH_REGION) if check and stand_ins else None
         outcome = outcome if comparison is None else comparison(outputs)
         settings = replace(self.settings, engine=engine)
-        loading = loading_after(self.loading, run.history.regions)
+        cycles = {name: region.cycles for region in run.history.regions for name in region.names}
+        loading = loading_after(self.loading, cycles)
         result = Result(settings, outputs, run.history.regions, outcome, seconds, loading=loading)
         steps = ((region.graph, region.views) for region in self.regions)
         return replace(result, live_bytes=int(live_bytes(steps, self.program.outputs, written_bytes(result.stats))))
