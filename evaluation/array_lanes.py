@@ -8,12 +8,12 @@ from __future__ import annotations
 from pathlib import Path
 
 from fuseflow.array.settings import load_array
-from fuseflow.autoscheduler.budget.placing import TrialPlacing
-from fuseflow.autoscheduler.budget.trials import region_loading
+from fuseflow.autoscheduler.array_candidates import CANDIDATES
 from fuseflow.compiler import compile_source
 from fuseflow.frontend.model_spec import ModelSpec
 from fuseflow.frontend.sources import load
 from fuseflow.machine.files import load_machine
+from fuseflow.run.placed import RegionPlacing, with_links
 from fuseflow.schedule import Schedule
 
 ROOT = Path(__file__).parents[1]
@@ -34,11 +34,11 @@ def main() -> None:
         source = load(spec)
         for lanes in LANES:
             compiled = compile_source(source, Schedule().par(i=lanes), machine, array=array)
-            placed = TrialPlacing(array, machine, lambda _, program=compiled: program).regions(compiled.schedule)
-            loading = region_loading(compiled, lambda region, placed=placed: placed[region.name].loading_cycles)
+            placed = tuple(RegionPlacing(array, machine, CANDIDATES).in_order(region.graph for region in compiled.regions))
+            loading = sum(load.cycles for load in with_links(compiled, placed).loading.values())
             cycles = compiled.run(check=False).cycles
-            most = [max(region.tiles[kind] for region in placed.values()) for kind in array.kinds]
-            parts = [name, lanes, len(compiled.regions), *most, f"{cycles:,}", f"{sum(loading.values()):,}"]
+            most = [max(region.tiles[kind] for region in placed) for kind in array.kinds]
+            parts = [name, lanes, len(compiled.regions), *most, f"{cycles:,}", f"{loading:,}"]
             print("|", " | ".join(map(str, parts)), "|", flush=True)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from fuseflow.array.footprint import PORT
@@ -119,8 +119,19 @@ def tile_limits(array: ArraySettings) -> Mapping[str, int]:
 
 def loading_cycles(used: Resources, array: ArraySettings) -> int:
     """Return the cycles that it takes to load a graph with these tiles, if it had no hops: these are not known before it is placed."""
+    return array.load.cycles(sum(_least_tiles(used, array)))
+
+
+def fit_together(graphs: Iterable[Resources], array: ArraySettings) -> bool:
+    """Return whether the array has the tiles of several graphs at the same time."""
+    needed = (sum(counts) for counts in zip(*(_least_tiles(used, array) for used in graphs), strict=True))
+    return all(count <= array.available[kind] for kind, count in zip(array.kinds, needed, strict=True))
+
+
+def _least_tiles(used: Resources, array: ArraySettings) -> tuple[int, ...]:
+    """Return the tiles of each kind that a graph takes, if it shares ports as far as there are too few."""
     *tiles, streams = (count for _, count in used.tiles)
-    return array.load.cycles(sum(tiles) + min(streams, array.available[array.ports.kind]))
+    return (*tiles, min(streams, array.available[array.ports.kind]))
 
 
 def node_tiles(node: n.Primitive, graph: n.Graph, array: ArraySettings) -> Mapping[str, int]:

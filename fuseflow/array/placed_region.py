@@ -115,6 +115,11 @@ class PlacedRegion:
                 slowest = max(slowest, delays[cells[net.source].kind] + sum(ways))
         return slowest
 
+    @property
+    def delays(self) -> Mapping[str, int | None]:
+        """What the clock of a circuit follows from, with registers at hops and without, as plain values."""
+        return {"tile_delay_ps": self.tile_delay, "path_delay_ps": self.path_delay}
+
     def _slowest(self, names: tuple[str, ...]) -> int | None:
         delays = self.array.delays_ps
         return max(delays[name] for name in names) if names and all(name in delays for name in names) else None
@@ -150,7 +155,7 @@ def place_region(
     beside: PlacedRegion | None = None,
 ) -> PlacedRegion:
     """Return a verified graph on an array: annealed, then placed exactly if that is asked for, and routed. It lies `beside` another region
-    if there are tiles enough for both. Raises `ArrayError` if the array has too few tiles, or links stay too full."""
+    if there are tiles and links enough for both. Raises `ArrayError` if the array has too few tiles, or links stay too full."""
     netlist, grid = netlist_of(graph, array, machine), Grid.of(array)
     if len(netlist.cells) > MOST_CELLS:
         raise ArrayError(f"region `{graph.name}` has {len(netlist.cells):,} cells, and at most {MOST_CELLS:,} are placed")
@@ -169,5 +174,7 @@ def place_region(
     try:
         routing = route(placement, grid, array.tracks, array.ports.kind, taken)
     except ArrayError as error:
+        if beside is not None and free is not grid:
+            return place_region(graph, array, machine, search)
         raise ArrayError(f"region `{graph.name}` is not routed: {error.message}", hint=error.hint) from error
     return PlacedRegion(graph, array, routing, search.effort, search.seeds, bound)

@@ -7,9 +7,13 @@ Candidates are chosen by estimate, and the best of them are compared in the simu
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from functools import partial
+from math import inf
 from typing import Any
 
+from fuseflow.autoscheduler.array_candidates import candidate_placing, expected_cycles
 from fuseflow.autoscheduler.operand_plans import PlanSearch, PlanTrial
 from fuseflow.autoscheduler.orders import OrderSearch, OrderTrial
 from fuseflow.autoscheduler.search_defaults import DEFAULT_TOP
@@ -19,7 +23,7 @@ from fuseflow.cut.best import Cut, expected_cuts
 from fuseflow.cut.costs import PartCosts, RegionEstimates, prepare_costs
 from fuseflow.cut.recompute_prices import RecomputePrices
 from fuseflow.cut.units import cheapest_partitions
-from fuseflow.errors import FuseFlowError, FusionError, MachineError, ScheduleError, UsageError
+from fuseflow.errors import ArrayError, FuseFlowError, FusionError, MachineError, ScheduleError, UsageError
 from fuseflow.estimate.program import Estimator
 from fuseflow.frontend.sources import Source
 from fuseflow.layouts.kept_layouts import with_layouts
@@ -30,6 +34,7 @@ from fuseflow.plan.plan import Plan
 from fuseflow.plan_application import planned
 from fuseflow.run.callback_types import ProgressCallback
 from fuseflow.run.compiled import Compiled
+from fuseflow.run.placed import RegionPlacing
 from fuseflow.sampling.interval import SampledCycles
 from fuseflow.sampling.sample_request import Sample
 from fuseflow.schedule import Schedule
@@ -146,10 +151,11 @@ def choose_schedule(
 
     `top` is how many of the best candidates are simulated. With a `sample`, they are sampled instead.
 
-    `estimator` makes the estimates. Without one, and without simulations, statistics are assumed for inputs without data. Raises
-    `ScheduleError` for a schedule that leaves nothing to choose, and `FusionError` or `ScheduleError` for regions that it names
-    and that cannot be formed. Raises `UsageError` for inputs without data if something is to be simulated. If all candidates
-    fail, the error of the first is raised.
+    `estimator` makes the estimates. Without one, and without simulations, statistics are assumed for inputs without data. On the array of
+    an estimator, what is chosen fits, cycles are with those of loading, and what is simulated runs with its links. Raises `ScheduleError`
+    for a schedule that leaves nothing to choose, and `FusionError` or `ScheduleError` for regions that it names and that cannot be formed.
+    Raises `ArrayError` if nothing fits the array, and `UsageError` for inputs without data if something is to be simulated. If all
+    candidates fail, the error of the first is raised.
     """
     check_open_schedule(schedule, top)
     source = with_open_orders(source, schedule)
@@ -160,7 +166,8 @@ def choose_schedule(
     if top and without_data:
         raise UsageError(f"input `{without_data[0]}` of `{source.name}` has no data", hint="pass `--tensors FILE.yaml`")
     estimator = estimator or Estimator(assume_unknown=True)
-    search = _ScheduleSearch(source, schedule, machine, top, engine, estimator, progress, sample)
+    placing = candidate_placing(estimator.array, machine)
+    search = _ScheduleSearch(source, schedule, machine, top, engine, estimator, progress, sample, placing)
     choice = ScheduleChoice(compile_source(source, search.settled, machine), top) if search.fused else search.partition()
     choice = replace(choice, without_data=tuple(without_data) if estimator.assume_unknown else ())
     choice = search.divided(choice) if schedule.plan.auto else choice
@@ -199,6 +206,7 @@ class _ScheduleSearch:
     estimator: Estimator
     progress: ProgressCallback | None
     sample: Sample | None = None
+    placing: RegionPlacing | None = None
     cache: SimulationCache = field(default_factory=SimulationCache)
 
     @property
@@ -222,7 +230,11 @@ class _ScheduleSearch:
         trials, programs = self._estimated(costs, cuts)
         if not programs:
             for trial in trials:
-                compile_source(self.source, trial.schedule, self.machine)  # which raises the error of the first that is refused
+                compiled = compile_source(
+                    self.source, trial.schedule, self.machine
+                )  # raises the error of the first that is refused
+                if trial.name == "none":
+                    expected_cycles(compiled, self.estimator)  # here even operators alone do not fit
         for at, trial in enumerate(trials):
             if self._is_simulated(trial, trials[:at]):
                 try:
@@ -254,15 +266,27 @@ class _ScheduleSearch:
     def _confirmed(self, trial: PartitionTrial, program: Compiled) -> PartitionTrial:
         """Return a partition with the cycles of its simulation, or of a sample of it."""
         if self.sample is None:
-            result = program.run(self.progress, check=False, engine=self.engine, execute=self.cache)
-            return replace(trial, cycles=result.cycles)
+            return replace(trial, cycles=self._ran(program))
         sampled = program.run(self.progress, check=False, engine=self.engine, sample=self.sample)
         return replace(trial, sampled=sampled.cycles)
+
+    def _ran(self, program: Compiled) -> int:
+        """Return the cycles of a run, on an array with links and with loading."""
+        run = program.run if self.placing is None else partial(self.placing.run, program)
+        result = run(self.progress, check=False, engine=self.engine, execute=self.cache)
+        return result.cycles + result.loading_cycles
+
+    def _taken(self, program: Compiled) -> float:
+        """Return the cycles of a run, infinite if the program cannot be placed on the array."""
+        try:
+            return self._ran(program)
+        except ArrayError:
+            return inf
 
     def divided(self, choice: ScheduleChoice) -> ScheduleChoice:
         """Return the choice with a plan: each operand is stored in the parts with which the program takes the fewest cycles."""
         top = self.top if self.sample is None else 0
-        plans = PlanSearch(self.source, self.machine, top, self.engine, self.estimator, self.cache)
+        plans = PlanSearch(self.source, self.machine, top, self.engine, self.estimator, self.cache, self.placing)
         schedule, trials = plans.choose(choice.schedule)
         return replace(choice, compiled=compile_source(self.source, schedule, self.machine), plans=trials, cache=self.cache)
 
@@ -270,13 +294,11 @@ class _ScheduleSearch:
         """Return the choice with orders for its regions, unless the orders that the compiler ranks best are faster."""
         top = self.top if self.sample is None else 0
         estimates = RegionEstimates(self.estimator, self.machine)
-        compiled, orders = OrderSearch(choice.compiled, top, estimates, self.cache, self.engine).choose()
+        compiled, orders = OrderSearch(choice.compiled, top, estimates, self.cache, self.engine, self.placing).choose()
         if not top:
             return replace(choice, compiled=compiled, orders=orders)
-        before, after = (
-            c.run(self.progress, check=False, engine=self.engine, execute=self.cache) for c in (choice.compiled, compiled)
-        )
-        if before.cycles < after.cycles:
+        before, after = (self._taken(program) for program in (choice.compiled, compiled))
+        if before < after:
             order_of = {region.name: region.fused.order for region in choice.compiled.regions}
             return replace(choice, orders=tuple(replace(t, chosen=t.order == order_of[t.region]) for t in orders))
         return replace(choice, compiled=compiled, orders=orders, cache=self.cache)
@@ -305,8 +327,8 @@ class _ScheduleSearch:
                 cut = frozenset(r.einsums for r in compiled.regions if r.einsums)
                 if cut in partitions:
                     continue
-                cycles = compiled.estimate(self.estimator).cycles
-            except (FusionError, MachineError, ScheduleError) as error:
+                cycles = expected_cycles(compiled, self.estimator)
+            except (ArrayError, FusionError, MachineError, ScheduleError) as error:
                 trials.append(replace(trial, refused=error.message))
                 continue
             partitions.add(cut)
@@ -314,8 +336,10 @@ class _ScheduleSearch:
             trials.append(replace(trial, regions=len(cut), estimate=cycles))
         trials.sort(key=lambda t: (t.estimate is None, t.estimate or 0.0))
         if programs and (again := self._recomputing(trials[0])) is not None:
-            programs[again.schedule] = compile_source(self.source, again.schedule, self.machine)
-            trials.insert(0, again)
+            compiled = compile_source(self.source, again.schedule, self.machine)
+            with suppress(ArrayError):
+                trials.insert(0, replace(again, estimate=expected_cycles(compiled, self.estimator)))
+                programs[again.schedule] = compiled
         return trials, programs
 
     def _recomputing(self, trial: PartitionTrial) -> PartitionTrial | None:

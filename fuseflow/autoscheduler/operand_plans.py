@@ -11,6 +11,7 @@ import math
 from dataclasses import dataclass, replace
 from typing import Any
 
+from fuseflow.autoscheduler.array_candidates import expected_cycles
 from fuseflow.autoscheduler.simulation_cache import SimulationCache
 from fuseflow.compiler import compile_source
 from fuseflow.einsum.nodes import Program
@@ -23,6 +24,7 @@ from fuseflow.plan.partition import PlannedPart
 from fuseflow.plan.plan import Plan
 from fuseflow.plan.products import products_of
 from fuseflow.run.compiled import Compiled
+from fuseflow.run.placed import RegionPlacing
 from fuseflow.schedule import Schedule
 from fuseflow.sim import Engine
 
@@ -102,6 +104,8 @@ class PlanSearch:
     engine: Engine
     estimator: Estimator
     cache: SimulationCache
+    placing: RegionPlacing | None = None
+    """What places simulated programs on an array, so that they run with their links."""
 
     def choose(self, schedule: Schedule) -> tuple[Schedule, tuple[PlanTrial, ...]]:
         """Return the schedule with the best plan, and all trials. If trials are simulated, no plan is slower than none."""
@@ -144,7 +148,7 @@ class PlanSearch:
         """Return a trial with its estimate and the weights that its plan lacks, or with the reason why there is none."""
         try:
             compiled = self._compiled(trial.schedule)
-            return replace(trial, schedule=compiled.schedule, estimate=compiled.estimate(self.estimator).cycles)
+            return replace(trial, schedule=compiled.schedule, estimate=expected_cycles(compiled, self.estimator))
         except FuseFlowError as error:
             return replace(trial, refused=error.message)
 
@@ -175,7 +179,9 @@ class PlanSearch:
     def _simulated(self, trial: PlanTrial) -> PlanTrial:
         try:
             compiled = self._compiled(trial.schedule)
-            return replace(trial, cycles=compiled.run(check=False, engine=self.engine, execute=self.cache.exactly()).cycles)
+            compiled = compiled if self.placing is None else self.placing.linked(compiled)
+            result = compiled.run(check=False, engine=self.engine, execute=self.cache.exactly())
+            return replace(trial, cycles=result.cycles + result.loading_cycles)
         except FuseFlowError as error:
             return replace(trial, refused=error.message)
 

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from math import inf
 
+from fuseflow.array.capacity import tile_use
+from fuseflow.array.links import linked_graph
 from fuseflow.autoscheduler.simulation_cache import SimulationCache
 from fuseflow.compiler import compile_source
 from fuseflow.cut.costs import RegionEstimates
@@ -18,8 +21,10 @@ from fuseflow.lower.regions import CompiledRegion, lower_region
 from fuseflow.lower.reshape_views import add_views
 from fuseflow.lower.state import LoweringState, RegionRequest, initial_state
 from fuseflow.run.compiled import Compiled
+from fuseflow.run.placed import RegionPlacing
 from fuseflow.run.repeated_regions import RunHistory
 from fuseflow.samml.auxiliary_tensors import auxiliary_tensors
+from fuseflow.samml.nodes import Graph
 from fuseflow.sim import Engine
 from fuseflow.tensors import Tensor
 
@@ -48,7 +53,7 @@ class OrderSearch:
     """A search that goes through a program and chooses the order of each region in turn.
 
     A region reads what the regions before it write in the orders chosen for them. Regions that differ in names alone get the same order.
-    `top` is how many orders of a region are simulated.
+    `top` is how many orders of a region are simulated. With a `placing`, these run with their links, and their cycles are with loading.
     """
 
     compiled: Compiled
@@ -56,6 +61,7 @@ class OrderSearch:
     estimates: RegionEstimates
     cache: SimulationCache
     engine: Engine
+    placing: RegionPlacing | None = None
     _chosen: dict[Hashable, tuple[LoopOrder, LoopOrder]] = field(default_factory=dict)
 
     def choose(self) -> tuple[Compiled, tuple[OrderTrial, ...]]:
@@ -119,10 +125,11 @@ class OrderSearch:
                 continue  # its loops have the names of another way to fuse the region
             regions_by_order[candidate.order] = pieces
             cycles = self.estimates.cycles(pieces, knowledge.copy())
-            trials.append(OrderTrial(request.name, candidate.order, cycles))
+            lack = "" if cycles < inf else "it does not fit the array"
+            trials.append(OrderTrial(request.name, candidate.order, cycles, refused=lack))
         trials.sort(key=lambda t: t.estimate)
         for at, trial in enumerate(trials):
-            if sum(t.cycles is not None for t in trials) < self.top:
+            if not trial.refused and sum(t.cycles is not None for t in trials) < self.top:
                 try:
                     trials[at] = replace(
                         trial,
@@ -138,6 +145,14 @@ class OrderSearch:
         )
         return [replace(trial, chosen=trial is best) for trial in trials]
 
+    def _placed(self, region: CompiledRegion) -> tuple[Graph, int]:
+        """Return the graph of a region with its links, and the cycles of loading it, where it fits the array alone."""
+        array = self.estimates.estimator.array
+        if self.placing is None or array is None or not tile_use(region.graph, array, self.compiled.machine).fits:
+            return region.graph, 0
+        placed = self.placing.placed(region.graph)
+        return linked_graph(placed), placed.loading_cycles
+
     def _run(self, regions: tuple[CompiledRegion, ...], memory: dict[str, Tensor], history: RunHistory) -> int:
         """Run regions one after the other, add what they write to `memory`, and return their cycles."""
         total = 0
@@ -147,9 +162,10 @@ class OrderSearch:
             read = {name: memory[name] for name in region.graph.inputs}
             results = history.replay(region, read)
             if results is None:
-                simulation = self.cache(region.graph, read, self.compiled.machine, engine=self.engine)
+                graph, loading = self._placed(region)
+                simulation = self.cache(graph, read, self.compiled.machine, engine=self.engine)
                 results = history.record(region, read, simulation)
-                total += simulation.cycles
+                total += simulation.cycles + loading
             memory |= results
             add_views(memory, region.views_after)
         return total

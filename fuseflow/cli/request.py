@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -42,6 +42,10 @@ class ScheduledProgram:
     def runnable(self) -> Compiled | ScheduleChoice:
         """The object that runs the program: the choice of `auto`, which repeats no simulation, or the compiled program."""
         return self.choice or self.compiled
+
+    def linked(self, compiled: Compiled) -> ScheduledProgram:
+        """Return the program with the links of an array, as `compiled` has them."""
+        return ScheduledProgram(compiled, self.choice and replace(self.choice, compiled=compiled))
 
     def json(self, values: dict[str, Any]) -> dict[str, Any]:
         """Return the values with the trials of `auto`, if it chose the schedule."""
@@ -109,6 +113,7 @@ class ProgramRequest:
         self, source: Source, target: Target, quiet: bool, estimator: Estimator | None, sample: Sample | None
     ) -> ScheduleChoice:
         from fuseflow.autoscheduler.autoscheduler import choose_schedule  # only open decisions of a schedule need it
+        from fuseflow.estimate.program import Estimator
 
         top, engine = self.auto.top, target.engine
         with working("choosing", quiet or top > 0), firings_bar(quiet) as progress:
@@ -118,7 +123,7 @@ class ProgramRequest:
                 target.machine,
                 top=top,
                 engine=engine,
-                estimator=estimator,
+                estimator=estimator or Estimator(assume_unknown=True, array=target.array),
                 progress=progress,
                 sample=sample,
             )

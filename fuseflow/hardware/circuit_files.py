@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from fuseflow.errors import HardwareError
@@ -36,9 +36,11 @@ def circuit_text(graph: n.Graph, machine: Machine) -> str:
     return emit_circuit(bounded_circuit(graph, machine)).text
 
 
-def save_verilog(directory: str | Path, graphs: Sequence[n.Graph], machine: Machine) -> None:
+def save_verilog(
+    directory: str | Path, graphs: Sequence[n.Graph], machine: Machine, places: Mapping[str, Mapping[str, object]] | None = None
+) -> None:
     """Write a directory with the SystemVerilog of each graph, the modules that all of them use, and `files.f`, which lists these
-    files.
+    files. `places` has what `circuit.json` is to say of where each graph lies, by its name.
 
     The directory appears when it is complete. An existing directory that was written this way and holds nothing else is replaced.
     Raises `FileError` for any other directory, and `HardwareError` if a graph has no circuit.
@@ -53,7 +55,7 @@ def save_verilog(directory: str | Path, graphs: Sequence[n.Graph], machine: Mach
         units = simulation_units(circuit, top)
         sources |= {part: library_text(part) for part in library_sources(top)}
         sources[file] = to_verilog(top.text)
-        regions.append(_region(circuit, top, file, units))
+        regions.append({**_region(circuit, top, file, units), **(places or {}).get(circuit.graph.name, {})})
     with replace_directory(directory, MANIFEST) as folder:
         for name, text in {**sources, FILE_LIST: "".join(f"{name}\n" for name in sources)}.items():
             (folder / name).write_text(text, encoding="utf-8")

@@ -48,6 +48,7 @@ from fuseflow.tensors import Tensor
 
 # What an exact run does without is imported where it is used: it takes long to load.
 if TYPE_CHECKING:
+    from fuseflow.array.placed_region import PlacedRegion
     from fuseflow.estimate.program import Estimator
     from fuseflow.estimate.program_estimate import ProgramEstimate
     from fuseflow.run.sampled_result import SampledResult
@@ -138,8 +139,9 @@ class Compiled:
         for name, tensor in tensors.items():
             write_fibertree(directory, name, tensor)
 
-    def save_verilog(self, directory: str | Path) -> None:
-        """Write the circuits of all regions on the program's machine as SystemVerilog, into a directory that lists its files.
+    def save_verilog(self, directory: str | Path, placed: Iterable[PlacedRegion] = ()) -> None:
+        """Write the circuits of all regions on the program's machine as SystemVerilog, into a directory that lists its files, with the
+        delays of regions that were `placed` on an array.
 
         A directory that was written this way and holds nothing else is replaced. Raises `FileError` for any other directory, and
         `HardwareError` if a region has no circuit on this machine or runs in tiles, or `pycde` is not installed.
@@ -149,7 +151,8 @@ class Compiled:
         tiled = next((region.name for region in self.regions if region.tiles), None)
         if tiled is not None:
             raise HardwareError(f"region `{tiled}` runs in tiles, and a circuit has no loop over them", hint="leave `tile` out")
-        save_verilog(directory, [region.graph for region in self.regions], self.machine)
+        places = {one.graph.name: {"array": one.array.name, **one.delays} for one in placed}
+        save_verilog(directory, [region.graph for region in self.regions], self.machine, places)
 
     @property
     def notices(self) -> tuple[str, ...]:
@@ -389,7 +392,8 @@ class Compiled:
         outcome = combine_checks(run.checks, EACH_REGION) if check and stand_ins else None
         outcome = outcome if comparison is None else comparison(outputs)
         settings = replace(self.settings, engine=engine)
-        loading = loading_after(self.loading, run.history.regions)
+        cycles = {name: region.cycles for region in run.history.regions for name in region.names}
+        loading = loading_after(self.loading, cycles)
         result = Result(settings, outputs, run.history.regions, outcome, seconds, loading=loading)
         steps = ((region.graph, region.views) for region in self.regions)
         return replace(result, live_bytes=int(live_bytes(steps, self.program.outputs, written_bytes(result.stats))))

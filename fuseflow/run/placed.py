@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Annotated
 
@@ -12,17 +12,19 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from fuseflow.array.artifact import load_placement
 from fuseflow.array.capacity import require_fit, tile_use
 from fuseflow.array.links import at_equal_slots, linked_graph
+from fuseflow.array.netlist import netlist_of
 from fuseflow.array.placed_region import PlacedRegion, PlacementSearch, place_region
 from fuseflow.array.settings import ArraySettings
 from fuseflow.errors import ArrayError, UsageError
 from fuseflow.filesystem import read_json
 from fuseflow.lower.regions import CompiledRegion
 from fuseflow.machine.machine import Machine
-from fuseflow.run.callback_types import ProgressCallback
+from fuseflow.run.callback_types import GraphExecutor, ProgressCallback
 from fuseflow.run.compiled import Compiled
-from fuseflow.run.result import RegionLoading
+from fuseflow.run.result import RegionLoading, Result
+from fuseflow.run.simulated_resources import simulated_resources
 from fuseflow.samml.nodes import Graph
-from fuseflow.sim import Engine, Simulation
+from fuseflow.sim import Engine, Simulation, simulate
 
 MANIFEST = "placed.json"
 """The file that describes a directory of placements."""
@@ -44,6 +46,60 @@ class _Manifest(BaseModel):
     regions: tuple[_PlacedFile, ...]
 
 
+@dataclass(slots=True)
+class RegionPlacing:
+    """Places graphs on an array. Graphs that differ in names alone are placed once."""
+
+    array: ArraySettings
+    machine: Machine
+    search: PlacementSearch
+    _placed: dict[Hashable, PlacedRegion] = field(default_factory=dict)
+
+    def placed(self, graph: Graph, beside: PlacedRegion | None = None) -> PlacedRegion:
+        """Return a graph on the array, `beside` another one if there is room for both. Raises `ArrayError` if it cannot be placed."""
+        key = graph.structure.key, beside and (beside.placement.sites, beside.routing.routes)
+        if key not in self._placed:
+            self._placed[key] = place_region(graph, self.array, self.machine, self.search, beside)
+        known = self._placed[key]
+        if known.graph == graph:
+            return known
+        placement = replace(known.placement, netlist=netlist_of(graph, self.array, self.machine))
+        return replace(known, graph=graph, routing=replace(known.routing, placement=placement))
+
+    def in_order(self, graphs: Iterable[Graph]) -> Iterator[PlacedRegion]:
+        """Yield graphs that run one after the other on the array, each beside the one before if two may be there. One with the same graph
+        as the one before lies where that does. Raises `ArrayError` for one that cannot be placed."""
+        before: PlacedRegion | None = None
+        beside: PlacedRegion | None = None
+        for graph in graphs:
+            if before is not None and self.array.resident > 1 and graph.structure.key != before.graph.structure.key:
+                beside = before
+            before = self.placed(graph, beside)
+            yield before
+
+    def linked(self, compiled: Compiled) -> Compiled:
+        """Return a program with the links between the tiles of its regions. Raises `ArrayError` for a region that cannot be placed, and
+        `UsageError` for one that runs in tiles."""
+        return with_links(compiled, tuple(self.in_order(region.graph for region in compiled.regions)))
+
+    def run(
+        self,
+        compiled: Compiled,
+        progress: ProgressCallback | None = None,
+        check: bool = False,
+        engine: Engine = "auto",
+        execute: GraphExecutor = simulate,
+    ) -> Result:
+        """Run a program with the links between the tiles of its regions. Its resources are those of graphs without links, which are the
+        array's. Raises the errors of `linked`."""
+        result = self.linked(compiled).run(progress, check, engine, execute=execute)
+        graphs = {region.name: region.graph for region in compiled.regions}
+        own = (simulated_resources(graphs[region.name], self.machine, region.simulation) for region in result.regions)
+        return replace(
+            result, regions=tuple(replace(region, resources=used) for region, used in zip(result.regions, own, strict=True))
+        )
+
+
 def place_regions(
     graphs: Mapping[str, Graph],
     array: ArraySettings,
@@ -51,15 +107,13 @@ def place_regions(
     search: PlacementSearch,
     progress: Callable[[int, int], None] = lambda done, count: None,
 ) -> tuple[PlacedRegion, ...]:
-    """Place the graphs of regions, by name, in the order in which they run, and each beside the one before if two may be on the array.
-    `progress` is called with the number of those that are placed, and of all. Raises `ArrayError`, before the work, for a region that does
-    not fit."""
+    """Place the graphs of regions, by name, as `RegionPlacing.in_order` does. `progress` is called with the number of those that are
+    placed, and of all. Raises `ArrayError`, before the work, for a region that does not fit."""
     for name, graph in graphs.items():
         require_fit(tile_use(graph, array, machine), name)
     placed: list[PlacedRegion] = []
-    for graph in graphs.values():
-        beside = placed[-1] if array.resident > 1 and placed else None
-        placed.append(place_region(graph, array, machine, search, beside))
+    for one in RegionPlacing(array, machine, search).in_order(graphs.values()):
+        placed.append(one)
         progress(len(placed), len(graphs))
     return tuple(placed)
 

@@ -109,10 +109,10 @@ class RegionLoading:
     early: bool = False
 
 
-def loading_after(loads: Mapping[str, RegionLoading], regions: Iterable[RegionResult]) -> dict[str, int]:
-    """Return the cycles of loading after the end of the region before, by region, in the order in which they run."""
-    cycles = {name: region.cycles for region in regions for name in region.names}
-    before = (0, *(cycles[name] for name in loads))
+def loading_after(loads: Mapping[str, RegionLoading], cycles: Mapping[str, float]) -> dict[str, int]:
+    """Return the cycles of loading after the end of the region before, by region, in the order in which they run, given the cycles of
+    each."""
+    before = (0, *(int(cycles[name]) for name in loads))
     return {
         name: max(0, load.cycles - ran) if load.early else load.cycles
         for (name, load), ran in zip(loads.items(), before, strict=False)

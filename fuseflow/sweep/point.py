@@ -56,6 +56,8 @@ class Point:
     check: bool = True
     sample: str = ""
     """The sample that is taken in mode `sample`, as a user writes it."""
+    array: Mapping[str, Any] | None = None
+    """All settings of the array on which the regions are placed; None without one."""
 
     @property
     def source(self) -> str:
@@ -84,7 +86,10 @@ class Point:
         return [*self._read(), *([{"propagate": True}] if self.propagate else [])]
 
     def _hardware(self) -> dict[str, Any]:
-        return {name: value for name, value in self.machine.items() if name != "name"}
+        machine, array = (
+            {name: value for name, value in (of or {}).items() if name != "name"} for of in (self.machine, self.array)
+        )
+        return {**machine, "array": array} if array else machine
 
     def to_json(self) -> dict[str, Any]:
         """Return the point as plain values."""

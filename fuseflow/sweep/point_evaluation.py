@@ -6,9 +6,12 @@ import sys
 from collections import OrderedDict
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
+from fuseflow.array.settings import ArraySettings
+from fuseflow.autoscheduler.array_candidates import CANDIDATES
 from fuseflow.autoscheduler.autoscheduler import choose_schedule
 from fuseflow.autoscheduler.search_defaults import DEFAULT_TOP
 from fuseflow.compiler import compile_source
@@ -22,6 +25,7 @@ from fuseflow.machine.machine import Machine
 from fuseflow.resources import COMPONENTS, Resources
 from fuseflow.run.callback_types import GraphExecutor
 from fuseflow.run.compiled import Compiled
+from fuseflow.run.placed import RegionPlacing
 from fuseflow.run.result import Result
 from fuseflow.run.run_archive import pack_run
 from fuseflow.sampling.sample_request import Sample, parse_sample
@@ -49,10 +53,19 @@ class Measurement:
 
 @dataclass(frozen=True, slots=True)
 class SourceEstimator:
-    """A model with its data, and an estimator that keeps its counts on the data."""
+    """A model with its data, an estimator that keeps its counts on the data, and placements of its regions."""
 
     source: Source
     estimator: Estimator = field(default_factory=lambda: Estimator(assume_unknown=True))
+    _placings: dict[str, RegionPlacing] = field(default_factory=dict)
+
+    def placing(self, point: Point) -> RegionPlacing:
+        """Return what places regions on the array of a point, and has those of the points before it."""
+        key = repr((point.machine, point.array))
+        if key not in self._placings:
+            array = ArraySettings.model_validate(point.array)
+            self._placings[key] = RegionPlacing(array, Machine.model_validate(point.machine), CANDIDATES)
+        return self._placings[key]
 
 
 @dataclass(slots=True)
@@ -141,7 +154,8 @@ def estimate_point(loaded: SourceEstimator, point: Point) -> RowValues:
 def simulate_point(loaded: SourceEstimator, point: Point, keep_run: bool = False) -> Measurement:
     """Simulate a point, and pack its run if `keep_run` says so. Raises `CheckError` for outputs that are wrong."""
     program, execute = compile_point(loaded, point, DEFAULT_TOP)
-    result = program.run(check=point.check, execute=execute)
+    run = program.run if point.array is None else partial(loaded.placing(point).run, program)
+    result = run(check=point.check, execute=execute)
     if result.check is not None and not result.check.passed:
         raise CheckError(result.check.problem)
     orders, traffic = {r.name: list(r.fused.order) for r in program.regions}, result.stats["bytes"]
@@ -172,6 +186,7 @@ def simulate_point(loaded: SourceEstimator, point: Point, keep_run: bool = False
         ],
         "notices": list(loaded.source.notices),
         **_chosen_schedule(point, program),
+        **({"loading": dict(result.loading)} if result.loading else {}),
     }
     return Measurement(values, pack_run(program, result) if keep_run else b"")
 

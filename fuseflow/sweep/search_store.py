@@ -7,9 +7,10 @@ from contextlib import closing
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from fuseflow.array.settings import ArraySettings
 from fuseflow.autoscheduler.budget.costs import RegionRun
-from fuseflow.autoscheduler.budget.trials import TrialRun
-from fuseflow.errors import UsageError
+from fuseflow.autoscheduler.budget.trials import NOT_PLACED, TrialRun
+from fuseflow.errors import ArrayError, UsageError
 from fuseflow.frontend.factory import Factory
 from fuseflow.frontend.model_spec import ModelSpec, TrainingRequest
 from fuseflow.machine.machine import Machine
@@ -54,6 +55,8 @@ class StoredRuns:
 
 
 def _run(outcome: TaskOutcome) -> TrialRun:
+    if outcome.reason == ArrayError.code:
+        return TrialRun(error=f"{NOT_PLACED} {outcome.error.partition(': ')[2]}")
     if not outcome.ok:
         return TrialRun(error=outcome.error, stuck=str(outcome.values.get("region", "")))
     regions = {
@@ -62,7 +65,8 @@ def _run(outcome: TaskOutcome) -> TrialRun:
         for name in (region["name"], *region["repeats"])
     }
     occupied = {name: outcome.values.get(name) for name in COMPONENTS}
-    return TrialRun(outcome.values["cycles"], occupied, regions=regions, live_bytes=outcome.values["live_bytes"])
+    live, loading = outcome.values["live_bytes"], outcome.values.get("loading", {})
+    return TrialRun(outcome.values["cycles"], occupied, regions=regions, live_bytes=live, loading=loading).loaded
 
 
 def _named(training: TrainingRequest | None) -> dict[str, str | bool | None] | None:
@@ -78,8 +82,9 @@ def _named(training: TrainingRequest | None) -> dict[str, str | bool | None] | N
     return {"loss": loss, "optimizer": optimizer, "gradients": training.gradients}
 
 
-def point_of(spec: ModelSpec, machine: Machine) -> Point:
-    """Return the point of a model on a machine, without a schedule. Raises `UsageError` if no content of files identifies it."""
+def point_of(spec: ModelSpec, machine: Machine, array: ArraySettings | None = None) -> Point:
+    """Return the point of a model on a machine, and on an array if there is one, without a schedule. Raises `UsageError` if no content of
+    files identifies it."""
     path, sparsity = Path(str(spec.model)), spec.sparsity
     factory = Factory.parse(str(path))
     if (factory is None and path.suffix not in (".ein", ".mlir")) or (factory is not None and factory.module) or spec.dims:
@@ -106,4 +111,5 @@ def point_of(spec: ModelSpec, machine: Machine) -> Point:
         propagate=spec.propagate is not None,
         training=_named(spec.training),
         check=False,
+        array=None if array is None else array.model_dump(),
     )

@@ -80,7 +80,10 @@ def test_on_an_array(tmp_path: Path) -> None:
     require("pycde")
     emitted = fuseflow("compile", *SPMM, "--emit", "verilog", *placement, "-o", tmp_path / "v")
     assert emitted.exit_code == 0 and emitted.stdout.splitlines()[:4] == placed.stdout.splitlines()[:4]
-    assert json.loads((tmp_path / "v" / "circuit.json").read_text())["regions"][0]["hops"] == int(hops)
+    (about,) = json.loads((tmp_path / "v" / "circuit.json").read_text())["regions"]
+    assert about["hops"] == int(hops) and about["array"] == "onyx"
+    clocks = placed.stdout.splitlines()[3].split()[-3:-1]
+    assert [f"{1_000_000 / about[key]:.0f}" for key in ("tile_delay_ps", "path_delay_ps")] == clocks
     assert "ff_hop.sv" in (tmp_path / "v" / "files.f").read_text().split()
 
 

@@ -20,7 +20,7 @@ from fuseflow.array.artifact import load_placement, placement_text
 from fuseflow.array.capacity import tile_use
 from fuseflow.array.placed_region import place_region
 from fuseflow.array.settings import ArraySettings, load_array, read_array
-from fuseflow.autoscheduler.budget.placing import SEARCH
+from fuseflow.autoscheduler.array_candidates import CANDIDATES
 from fuseflow.autoscheduler.budget.trials import BudgetChoice
 from fuseflow.compiler import compile_source
 from fuseflow.einsum.text import show
@@ -104,7 +104,7 @@ def faults(source: Source, draw: BudgetDraw, choice: BudgetChoice, array: ArrayS
             yield use.shortage(region.name)
             continue
         try:
-            placed = place_region(region.graph, array, draw.machine, SEARCH)
+            placed = place_region(region.graph, array, draw.machine, CANDIDATES)
             with tempfile.TemporaryDirectory() as folder:
                 path = Path(folder) / "region.place.json"
                 path.write_text(placement_text(placed), encoding="utf-8")

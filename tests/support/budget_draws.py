@@ -8,6 +8,7 @@ from zlib import crc32
 
 import numpy as np
 
+from fuseflow.autoscheduler.array_candidates import candidate_placing
 from fuseflow.autoscheduler.budget.buffers import with_entries
 from fuseflow.autoscheduler.budget.request import BudgetRequest
 from fuseflow.autoscheduler.budget.scheduler import budget_schedule
@@ -67,8 +68,10 @@ class BudgetDraw:
 
     def _faults_of_run(self, source: Source, choice: BudgetChoice) -> Iterator[str]:
         cycles, unfused = choice.chosen.cycles, choice.unfused
-        result = compile_source(source, choice.schedule, self.machine).run()
-        again = result.cycles + sum(choice.chosen.loading.values())
+        compiled, array = compile_source(source, choice.schedule, self.machine), self.request.array
+        placing = candidate_placing(array, self.machine)
+        result = compiled.run() if placing is None else placing.run(compiled, check=True)
+        again = result.cycles + result.loading_cycles
         if again != cycles:
             yield f"it takes {again:,} cycles again, not {cycles:,}"
         if result.check is None or not result.check.passed:

@@ -1,35 +1,28 @@
 """Places and routes the best schedules on an array: the counts of tiles say what fits, and a chosen schedule is laid out as a whole.
 
 A region is loaded before it runs. How many hops its links have is known once it is placed, so the search counts tiles alone, which is the
-least that loading takes.
+least that loading takes. Schedules that were simulated ran with their links, and are placed already.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 
-from fuseflow.array.placed_region import PlacedRegion, PlacementSearch, place_region
-from fuseflow.array.settings import ArraySettings
-from fuseflow.autoscheduler.budget.trials import Trial, region_loading
+from fuseflow.array.placed_region import PlacedRegion
+from fuseflow.autoscheduler.budget.trials import NOT_PLACED, Trial, TrialEstimates
 from fuseflow.errors import ArrayError
-from fuseflow.lower.regions import CompiledRegion
-from fuseflow.machine.machine import Machine
-from fuseflow.run.compiled import Compiled
+from fuseflow.run.placed import RegionPlacing
+from fuseflow.run.result import loading_after
 from fuseflow.schedule import Schedule
 
-SEARCH = PlacementSearch(effort=1.0, seeds=2)
-"""What is spent on the placement of a region: it is to be routed, and its wires hardly change its cycles."""
 
-
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class TrialPlacing:
-    """Places trials on an array. Regions whose graphs differ in names alone are placed once."""
+    """Places trials that were not simulated."""
 
-    array: ArraySettings
-    machine: Machine
-    compiled: Callable[[Schedule], Compiled]
-    _placed: dict[Hashable, PlacedRegion] = field(default_factory=dict)
+    placing: RegionPlacing
+    estimates: TrialEstimates
 
     def confirmed(self, trials: Sequence[Trial]) -> list[Trial]:
         """Return the trials, with the best of them placed: refused if that fails, else with the hops in the cycles of loading. Placing
@@ -44,18 +37,18 @@ class TrialPlacing:
 
     def placed(self, trial: Trial) -> Trial:
         """Return a trial that was placed on the array."""
+        if trial.cycles is not None:
+            return trial
+        compiled = self.estimates.compiled(trial.schedule)
         try:
-            regions = self.regions(trial.schedule)
+            linked = self.placing.linked(compiled)
         except ArrayError as error:
-            return replace(trial, refused=f"it fits, but {error.message}")
-        cycles = {name: placed.loading_cycles for name, placed in regions.items()}
-        return trial.loaded(region_loading(self.compiled(trial.schedule), lambda region: cycles[region.name]))
+            return replace(trial, refused=f"{NOT_PLACED} {error.message}")
+        regions = compiled.estimate(self.estimates.estimator).regions
+        cycles = {name: float(region.bound.cycles) for region in regions for name in region.names}
+        return trial.loaded(loading_after(linked.loading, cycles))
 
     def regions(self, schedule: Schedule) -> Mapping[str, PlacedRegion]:
         """Return the placed regions of a schedule, by name. Raises `ArrayError` if one cannot be placed and routed."""
-        return {region.name: self._region(region) for region in self.compiled(schedule).regions}
-
-    def _region(self, region: CompiledRegion) -> PlacedRegion:
-        if (key := region.graph.structure.key) not in self._placed:
-            self._placed[key] = place_region(region.graph, self.array, self.machine, SEARCH)
-        return self._placed[key]
+        graphs = {region.name: region.graph for region in self.estimates.compiled(schedule).regions}
+        return dict(zip(graphs, self.placing.in_order(graphs.values()), strict=True))

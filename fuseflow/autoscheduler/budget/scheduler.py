@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import InitVar, dataclass, field, replace
 from math import inf
 
 from fuseflow.array.capacity import tile_use
+from fuseflow.autoscheduler.array_candidates import LARGER_ARRAY, candidate_placing
 from fuseflow.autoscheduler.budget.buffers import BufferVariants
 from fuseflow.autoscheduler.budget.costs import LoweredCosts
 from fuseflow.autoscheduler.budget.cut_graph import OrderedRange, total_lane_cycles
@@ -52,13 +53,11 @@ from fuseflow.lower.partition import with_exact_formats
 from fuseflow.machine.machine import Machine
 from fuseflow.resources import Resources
 from fuseflow.resources.budget import Budget, amount_text
+from fuseflow.run.placed import RegionPlacing
 from fuseflow.schedule import Schedule
 
 PARETO_START: Mapping[str, int] = {"mul": 1024, "add": 4096, "special": 1024, "port": 4096, "stream": 16_384}
 """The limit at which the curve of a resource begins if the budget does not limit it; bytes begin with 16 MB."""
-
-LARGER_ARRAY = "a larger array, `--preload TENSOR`, or ports that are shared (`ports: {share: 2}`)"
-"""The hint where no schedule fits an array: there is nothing left to cut."""
 
 
 def budget_schedule(
@@ -85,7 +84,8 @@ def budget_schedule(
     if missing:
         raise UsageError(f"input `{missing[0]}` of `{source.name}` has no data", hint="pass `--tensors FILE.yaml`")
     cache = SimulationCache()
-    run = run or SimulateHere(source, machine, "auto", cache)
+    placing = candidate_placing(request.array, machine)
+    run = run or SimulateHere(source, machine, "auto", cache, placing)
     base = replace(schedule, fuse_regions=("none",), order_policy="best")
     estimator = Estimator(assume_unknown=True, memo=CountMemo(SETTINGS.search_count_budget), array=request.array)
     deadline = Deadline.after(request.limit)
@@ -96,7 +96,7 @@ def budget_schedule(
         raise UsageError(
             f"`{source.name}` has too many operators to search", hint="schedule a part of it, or choose by `--fuse auto`"
         )
-    return _Chooser(request, run, Agenda(progress), factory, published, cache).choose()
+    return _Chooser(request, run, Agenda(progress), factory, published, cache, placing).choose()
 
 
 @dataclass(slots=True)
@@ -109,6 +109,7 @@ class _Chooser:
     factory: VariantFactory
     published: Variant
     cache: SimulationCache
+    on_array: InitVar[RegionPlacing | None]
     search: BudgetSearch = field(init=False)
     budget: Budget = field(init=False)
     buffers: BufferVariants = field(init=False)
@@ -116,15 +117,14 @@ class _Chooser:
     placing: TrialPlacing | None = field(init=False)
     simulations: TrialSimulations = field(init=False)
 
-    def __post_init__(self) -> None:
+    def __post_init__(self, on_array: RegionPlacing | None) -> None:
         self.budget = self.request.whole_budget
         source, machine, estimator = self.factory.source, self.factory.machine, self.factory.estimator
         costs = RangeCosts(LoweredCosts(machine, estimator), self.request.tried)
         self.search = BudgetSearch((self.published,), costs, self.deadline, self.agenda.trying)
         self.buffers = BufferVariants(self.factory, self.published, self.budget)
         self.estimates = TrialEstimates(source, machine, self.budget, estimator)
-        array = self.request.array
-        self.placing = None if array is None else TrialPlacing(array, machine, self.estimates.compiled)
+        self.placing = None if on_array is None else TrialPlacing(on_array, self.estimates)
         self.simulations = TrialSimulations(self.estimates, costs, self.run, self.deadline, self.agenda)
 
     @property

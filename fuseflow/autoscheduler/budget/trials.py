@@ -8,10 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from math import inf
 from typing import Any, TypeAlias
 
 from fuseflow.array.placed_region import PlacedRegion
+from fuseflow.autoscheduler.array_candidates import counted_loading
 from fuseflow.autoscheduler.budget.costs import RegionRun
 from fuseflow.autoscheduler.budget.path_search import DealtPath
 from fuseflow.autoscheduler.budget.program_variants import variant_changes
@@ -19,14 +21,14 @@ from fuseflow.autoscheduler.budget.range_costs import RangeCosts
 from fuseflow.autoscheduler.budget.request import Agenda, Deadline
 from fuseflow.autoscheduler.simulation_cache import CachedChoice, SimulationCache
 from fuseflow.compiler import compile_source
-from fuseflow.errors import DeadlockError, FuseFlowError
+from fuseflow.errors import ArrayError, DeadlockError, FuseFlowError
 from fuseflow.estimate.program import Estimator
 from fuseflow.frontend.imported_program import Source
-from fuseflow.lower.regions import CompiledRegion
 from fuseflow.machine.machine import Machine
 from fuseflow.resources import COMPONENTS, Resources
 from fuseflow.resources.budget import LIVE, Budget, amount_text
 from fuseflow.run.compiled import Compiled
+from fuseflow.run.placed import RegionPlacing
 from fuseflow.schedule import Schedule
 from fuseflow.sim import Engine
 
@@ -44,14 +46,20 @@ class TrialRun:
     stuck: str = ""
     live_bytes: int = 0
     """The most bytes of intermediates that were alive at the same time."""
+    loading: Mapping[str, int] = field(default_factory=dict)
+    """The cycles of loading each region on an array, by name, which are in all other cycles."""
 
-    def loaded(self, loading: Mapping[str, int]) -> TrialRun:
-        """Return the result with the cycles of loading each region on an array."""
-        if self.cycles is None or not loading:
+    @property
+    def loaded(self) -> TrialRun:
+        """The result of a run on an array, with the cycles of loading in all others."""
+        if self.cycles is None:
             return self
-        regions = {name: replace(run, cycles=run.cycles + loading.get(name, 0)) for name, run in self.regions.items()}
-        return replace(self, cycles=self.cycles + sum(loading.values()), regions=regions)
+        regions = {name: replace(run, cycles=run.cycles + self.loading.get(name, 0)) for name, run in self.regions.items()}
+        return replace(self, cycles=self.cycles + sum(self.loading.values()), regions=regions)
 
+
+NOT_PLACED = "it fits, but"
+"""The beginning of the reason why a schedule is refused whose regions fit an array by their counts alone."""
 
 RunSchedules: TypeAlias = Callable[[Sequence[Schedule]], Sequence[TrialRun]]
 """A function that simulates schedules of a program, and returns the result of each."""
@@ -106,7 +114,8 @@ class Trial:
         occupied = run.occupied or {}
         over = {name: value for name, value in occupied.items() if name in budget.limits and (value or 0) > budget.limits[name]}
         refused = excess_text(over, budget, "its run takes") or live_excess_text(run.live_bytes, budget)
-        return replace(self, cycles=run.cycles, refused=refused, regions=run.regions, live_bytes=run.live_bytes)
+        trial = self.loaded(run.loading) if self.loading else self
+        return replace(trial, cycles=run.cycles, refused=refused, regions=run.regions, live_bytes=run.live_bytes)
 
     def to_json(self) -> dict[str, Any]:
         """Return the trial as plain values."""
@@ -148,12 +157,14 @@ def live_excess_text(live_bytes: float, budget: Budget) -> str:
 
 @dataclass(frozen=True, slots=True)
 class SimulateHere:
-    """Simulates schedules of a loaded program in this process, and keeps the simulations that they share."""
+    """Simulates schedules of a loaded program in this process, and keeps the simulations that they share. With a `placing`, they run with
+    the links between their tiles."""
 
     source: Source
     machine: Machine
     engine: Engine
     cache: SimulationCache
+    placing: RegionPlacing | None = None
 
     def __call__(self, schedules: Sequence[Schedule]) -> Sequence[TrialRun]:
         return [self._run(schedule) for schedule in schedules]
@@ -161,13 +172,16 @@ class SimulateHere:
     def _run(self, schedule: Schedule) -> TrialRun:
         try:
             compiled = compile_source(self.source, schedule, self.machine)
-            result = compiled.run(check=False, engine=self.engine, execute=self.cache)
+            run = compiled.run if self.placing is None else partial(self.placing.run, compiled)
+            result = run(check=False, engine=self.engine, execute=self.cache)
+        except ArrayError as error:
+            return TrialRun(error=f"{NOT_PLACED} {error.message}")
         except FuseFlowError as error:
             return TrialRun(error=error.message, stuck=error.region if isinstance(error, DeadlockError) else "")
         most = Resources.most_of(region.resources for region in result.regions)
         occupied = {name: getattr(most, name) for name in COMPONENTS}
         regions = {name: RegionRun(region.cycles, region.resources.fifo) for region in result.regions for name in region.names}
-        return TrialRun(result.cycles, occupied, regions=regions, live_bytes=result.live_bytes)
+        return TrialRun(result.cycles, occupied, regions=regions, live_bytes=result.live_bytes, loading=result.loading).loaded
 
 
 @dataclass(slots=True)
@@ -208,8 +222,7 @@ class TrialEstimates:
         trial = Trial(name, schedule, estimate.cycles, used, is_unfused, refused=refused, live_bytes=live)
         if self.estimator.array is None:
             return trial
-        loading = {name: region.loading for region in estimate.regions for name in region.names}
-        return trial.loaded(region_loading(compiled, lambda region: loading[region.name]))
+        return trial.loaded(counted_loading(compiled, estimate, self.estimator.array))
 
     def compiled(self, schedule: Schedule) -> Compiled:
         """Return the program under a schedule."""
@@ -242,7 +255,7 @@ class TrialSimulations:
             return list(trials)
         for trial in trials:
             self.agenda.trying(f"simulating {trial.name}")
-        runs = [run.loaded(t.loading) for t, run in zip(trials, self.run([t.schedule for t in trials]), strict=True)]
+        runs = self.run([trial.schedule for trial in trials])
         for trial, run in zip(trials, runs, strict=True):
             decisions = self.estimates.program(trial).decisions
             stuck = [(edge, decision) for edge, decision in decisions if edge.name == run.stuck]
@@ -262,18 +275,7 @@ class TrialSimulations:
             return trial
         self.agenda.trying(f"simulating {trial.name}")
         (run,) = self.run([schedule])
-        return trial.after(run.loaded(trial.loading), self.estimates.budget)
-
-
-def region_loading(compiled: Compiled, cycles: Callable[[CompiledRegion], int]) -> dict[str, int]:
-    """Return the cycles of loading each region of a program, by name. A region with the same graph as the one before it is loaded
-    already."""
-    loading, before = dict[str, int](), None
-    for region in compiled.regions:
-        key = region.graph.structure.key
-        loading[region.name] = 0 if key == before else cycles(region)
-        before = key
-    return loading
+        return trial.after(run, self.estimates.budget)
 
 
 @dataclass(frozen=True, slots=True)

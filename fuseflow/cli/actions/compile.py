@@ -61,6 +61,7 @@ def compile_command(
     if emit == VERILOG:
         require_circt()
     on = Target(machine or load_machine(CIRCUIT_MACHINE), array=array_of(on_array)) if circuit else None
+    placed: Mapping[str, PlacedRegion] = {}
     with reserved_stdout(emit is not None and emit not in DIRECTORY_FORMS) as stdout:
         compiled = program.compile(on, quiet=quiet, observe=dump).compiled
         if on_array is not None:
@@ -68,7 +69,7 @@ def compile_command(
     if emit == "fibertree" and target is not None:
         compiled.save_fibertrees(target)
     elif emit == VERILOG and target is not None:
-        compiled.save_verilog(target)
+        compiled.save_verilog(target, placed.values())
         if on_array is not None and not quiet:
             _print_placed(on_array.array, placed)
     elif emit is not None:

@@ -70,7 +70,7 @@ def run(
     placed: Mapping[str, PlacedRegion] = {}
     if on_array is not None:
         linked, placed = on_array.linked(scheduled.compiled, quiet)
-        scheduled = ScheduledProgram(linked)
+        scheduled = scheduled.linked(linked)
     compiled = scheduled.compiled
     if not quiet:
         print_notices(console(stderr=True), _in_vain(compiled))

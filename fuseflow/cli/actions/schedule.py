@@ -55,7 +55,7 @@ def schedule(
         raise UsageError(f"`--no-store` beside `{'--store' if store else '--jobs'}`", hint="leave one of them out")
     request = BudgetRequest(budget, (component_name(pareto),) if pareto else (), frozenset(allow), top, limit, array=array)
     keeps = top > 0 and not no_store
-    runs = _stored(spec, machine, store or Path("out") / "schedule.sqlite", jobs or cores()) if keeps else nullcontext()
+    runs = _stored(spec, machine, array, store or Path("out") / "schedule.sqlite", jobs or cores()) if keeps else nullcontext()
     with runs as run:
         with following("reading the model", quiet):
             source = load(spec)
@@ -89,8 +89,8 @@ def _check_outputs(output: Path | None, pareto: str | None, pareto_to: Path | No
 
 
 @contextmanager
-def _stored(spec: ModelSpec, machine: Machine, path: Path, jobs: int) -> Iterator[StoredRuns]:
+def _stored(spec: ModelSpec, machine: Machine, array: ArraySettings | None, path: Path, jobs: int) -> Iterator[StoredRuns]:
     """Open the store in which simulations are kept, for writing."""
-    point = point_of(spec, machine)
+    point = point_of(spec, machine, array)
     with Store.open(path) as opened, opened.writing():
         yield StoredRuns(point, opened, jobs)

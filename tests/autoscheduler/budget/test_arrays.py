@@ -15,7 +15,8 @@ from fuseflow.array.capacity import placed_tiles, tile_limits, tile_use
 from fuseflow.array.grid import Grid
 from fuseflow.array.placed_region import PlacedRegion, place_region
 from fuseflow.array.settings import ArraySettings, read_array
-from fuseflow.autoscheduler.budget import lane_models, placing
+from fuseflow.autoscheduler.array_candidates import counted_loading
+from fuseflow.autoscheduler.budget import lane_models
 from fuseflow.autoscheduler.budget.costs import LoweredCosts
 from fuseflow.autoscheduler.budget.decision import RegionDecision
 from fuseflow.autoscheduler.budget.lane_models import LaneModel, amounts_by_name
@@ -24,7 +25,6 @@ from fuseflow.autoscheduler.budget.program_variants import VariantFactory
 from fuseflow.autoscheduler.budget.range_costs import RangeCosts
 from fuseflow.autoscheduler.budget.request import BudgetRequest
 from fuseflow.autoscheduler.budget.scheduler import budget_schedule
-from fuseflow.autoscheduler.budget.trials import region_loading
 from fuseflow.compiler import compile_source
 from fuseflow.einsum.parse import parse
 from fuseflow.errors import ArrayError
@@ -32,6 +32,8 @@ from fuseflow.estimate.program import Estimator
 from fuseflow.frontend.imported_program import Source
 from fuseflow.lower.regions import dealt_region
 from fuseflow.resources.budget import Budget
+from fuseflow.run import placed
+from fuseflow.run.placed import with_links
 from fuseflow.samml.nodes import Graph
 from fuseflow.schedule import Schedule
 from fuseflow.sim import load_machine
@@ -109,17 +111,20 @@ def test_what_is_chosen_was_placed_and_its_cycles_have_those_of_loading() -> Non
     source, array = random_source(5, 16), small(12)
     choice = budget_schedule(source, Schedule(), IDEAL, BudgetRequest(Budget({}), top=1, array=array))
     compiled = compile_source(source, choice.schedule, IDEAL)
-    assert choice.chosen.loading == {name: placed.loading_cycles for name, placed in choice.placed.items()}
-    assert choice.chosen.cycles == compiled.run().cycles + sum(choice.chosen.loading.values())
+    assert choice.chosen.loading == {name: its_place.loading_cycles for name, its_place in choice.placed.items()}
+    run = with_links(compiled, tuple(choice.placed.values())).run()
+    assert run.cycles > compiled.run().cycles and choice.chosen.loading == run.loading
+    assert choice.chosen.cycles == run.cycles + run.loading_cycles, "what is simulated has its links"
     for region in compiled.regions:
-        placed = choice.placed[region.name]
-        assert tile_use(region.graph, array, IDEAL).needed == placed.tiles
-        placed.routing.verify(Grid.of(array), array.tracks, array.ports.kind)
+        its_place = choice.placed[region.name]
+        assert tile_use(region.graph, array, IDEAL).needed == its_place.tiles
+        its_place.routing.verify(Grid.of(array), array.tracks, array.ports.kind)
     assert len(choice.placed) == 2  # one region has 13 ports
 
 
-def test_the_next_is_chosen_if_one_is_not_routed(monkeypatch: pytest.MonkeyPatch) -> None:
-    source, request = random_source(5, 16), BudgetRequest(Budget({}), top=0, array=small(16))
+@pytest.mark.parametrize("top", [0, 1])
+def test_the_next_is_chosen_if_one_is_not_routed(top: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    source, request = random_source(5, 16), BudgetRequest(Budget({}), top=top, array=small(16))
     first = budget_schedule(source, Schedule(), IDEAL, request).chosen
 
     def place(graph: Graph, *rest: Any) -> PlacedRegion:
@@ -127,7 +132,7 @@ def test_the_next_is_chosen_if_one_is_not_routed(monkeypatch: pytest.MonkeyPatch
             raise ArrayError(f"region `{graph.name}` is not routed: a link is too full")
         return place_region(graph, *rest)
 
-    monkeypatch.setattr(placing, "place_region", place)
+    monkeypatch.setattr(placed, "place_region", place)
     choice = budget_schedule(source, Schedule(), IDEAL, request)
     refused = next(trial for trial in choice.trials if trial.schedule == first.schedule)
     assert refused.refused.startswith("it fits, but region `") and choice.chosen.estimate >= first.estimate
@@ -138,7 +143,9 @@ def test_a_region_with_the_same_graph_as_the_one_before_is_loaded_once() -> None
     program = parse("tensor A[8, 8]\nX[i, j] = A[i, j] * 2\nY[i, j] = X[i, j] * 2\nZ[i, j] = exp(Y[i, j])\noutput Z")
     source = Source("twice", program, {"A": pack(np.ones((8, 8)), Format.dense(2))})
     compiled = compile_source(source, NONE, IDEAL)
-    assert region_loading(compiled, lambda region: 7) == {"X": 7, "Y": 0, "Z": 7}
+    estimate = compiled.estimate(Estimator(array=FREE))
+    own = {name: region.loading for region in estimate.regions for name in region.names}
+    assert counted_loading(compiled, estimate, FREE) == {"X": own["X"], "Y": 0, "Z": own["Z"]}
 
 
 def test_an_operator_that_does_not_fit_is_an_error_with_both_numbers() -> None:
