@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Concatenate, Generic, ParamSpec, TypedDict, Unpack
 
-from fuseflow.errors import ScheduleError, Span
+from fuseflow.errors import ScheduleError, Span, refuse_unknown
 from fuseflow.filesystem import read_text
 from fuseflow.plan.plan import Plan, PlanReader
 from fuseflow.schedule.section import KEYWORDS, Entries, Names
@@ -245,8 +245,7 @@ class Schedule:
     def lower(self, **settings: Unpack[Lowering]) -> Schedule:
         """Set how all regions are lowered; other settings stay: `lower(iteration="global", copies=False)`."""
         for key, value in settings.items():
-            if key not in Lowering.__annotations__:
-                raise TypeError(f"Schedule.lower() got an unexpected keyword argument '{key}'")
+            refuse_unknown("Schedule.lower", [key], Lowering.__annotations__)
             self = self if value is None else self._with(key, value)
         return self
 
@@ -278,8 +277,8 @@ class Schedule:
         for name, value in given.items():
             section = BY_KEY.get(name) or BY_FIELD.get(name)
             if section is None:
-                raise TypeError(f"Schedule.from_flags() got an unexpected keyword argument '{name}'")
-            if value not in (None, (), []):
+                refuse_unknown("Schedule.from_flags", [name], (*BY_KEY, *BY_FIELD))
+            elif value not in (None, (), []):
                 for key, more in section.read(value).items():
                     schedule = schedule._with(key, more)
         return schedule
