@@ -81,7 +81,7 @@ def compile(
     """
     schedule = schedule or Schedule()
     refuse_auto(schedule)
-    hardware = machine if isinstance(machine, Machine) else load_machine(machine)
+    hardware = load_machine(machine)
     source = load_model(model, inputs, arguments, compile)
     observe(source)
     return compile_source(source, schedule, hardware, observe)

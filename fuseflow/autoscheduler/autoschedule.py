@@ -82,7 +82,7 @@ def autoschedule(
     >>> choice.schedule, choice.run().cycles                                               # doctest: +SKIP
     >>> ff.autoschedule("models/paper/gcn.py", data="karate", budget={"mul": 16}).schedule  # doctest: +SKIP
     """
-    hardware = machine if isinstance(machine, Machine) else load_machine(machine)
+    hardware = load_machine(machine)
     if budget is None:
         given = {"pareto": tuple(pareto), "allow": tuple(allow), "limit": limit}
         for name, value in given.items():

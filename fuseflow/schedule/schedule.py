@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
+from keyword import iskeyword
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Concatenate, Generic, ParamSpec, TypedDict, Unpack
 
@@ -39,6 +40,25 @@ class Lowering(TypedDict, total=False):
     resident: Sequence[str]
 
 
+_METHODS = {
+    "fuse_regions": "fuse", "regions": "region", "orders": "order", "formats": "format", "blocks": "block", "splits": "split",
+    "tiles": "tile", "parallel": "par", "depths": "depth", "associations": "associate", "buffers": "buffer", "preloads": "preload",
+    "memories": "memory", "recomputed": "recompute",
+}  # fmt: skip
+"""The method that sets a field of a schedule. Fields without one are settings of `lower`."""
+
+
+def call_text(name: str, /, *args: Any, **kwargs: Any) -> str:
+    """Return the text of a call. Keyword arguments that are no identifiers stand in a dictionary.
+
+    >>> print(call_text("par", 1, **{"i": 4, "layer1.k": 2}))
+    par(1, i=4, **{'layer1.k': 2})
+    """
+    plain = [f"{key}={value!r}" for key, value in kwargs.items() if key.isidentifier() and not iskeyword(key)]
+    other = {key: value for key, value in kwargs.items() if not key.isidentifier() or iskeyword(key)}
+    return f"{name}({', '.join([*map(repr, args), *plain, *([f'**{other!r}'] if other else [])])})"
+
+
 class _fluent(Generic[P]):
     """A method that also starts a schedule: `Schedule.fuse("layer1")` is `Schedule().fuse("layer1")`."""
 
@@ -60,6 +80,11 @@ class Schedule:
       layer1: [i, k, j]
     format: {adj: csr}
     par: {i: 4}
+
+    Its `repr` is an expression of it:
+
+    >>> Schedule.fuse("layer1").par(i=4)
+    ff.Schedule.fuse('layer1').par(i=4)
 
     The fields are canonical (sorted, each name once), so schedules that say the same are equal and print the same. Raises `ScheduleError`
     where a field contradicts itself; names are compared with a program when it is compiled.
@@ -336,3 +361,32 @@ class Schedule:
 
     def __str__(self) -> str:
         return self.to_yaml()
+
+    def __repr__(self) -> str:
+        """Return an expression of this schedule, for a program that says `import fuseflow as ff`."""
+        if self.plan:  # which no method says
+            return f"ff.Schedule.from_yaml({self.to_yaml()!r})"
+        return "ff.Schedule" + (".".join(("", *self._calls())) or "()")
+
+    def _calls(self) -> Iterator[str]:
+        """Yield the calls of methods that make this schedule of the default one."""
+        lowering = dict[str, Any]()
+        for each in fields(self):
+            name, value = each.name, getattr(self, each.name)
+            if name not in BY_FIELD or value in ((), each.default) or not self.plan and name == "plan":
+                continue
+            match name:
+                case "fuse_regions" | "recomputed":
+                    yield call_text(_METHODS[name], *value)
+                case "tiles" | "parallel":
+                    yield call_text(_METHODS[name], **dict(value))
+                case "regions" | "blocks":
+                    yield from (call_text(_METHODS[name], key, *of) for key, of in value)
+                case "orders":
+                    yield from (call_text(_METHODS[name], key, ",".join(of) or ()) for key, of in value)
+                case _ if name in _METHODS:
+                    yield from (call_text(_METHODS[name], *entry) for entry in value)
+                case _:
+                    lowering[name] = value
+        if lowering:
+            yield call_text("lower", **lowering)
