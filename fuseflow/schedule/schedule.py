@@ -373,7 +373,7 @@ class Schedule:
         lowering = dict[str, Any]()
         for each in fields(self):
             name, value = each.name, getattr(self, each.name)
-            if name not in BY_FIELD or value in ((), each.default) or not self.plan and name == "plan":
+            if name not in BY_FIELD or name == "plan" or value in ((), each.default):
                 continue
             match name:
                 case "fuse_regions" | "recomputed":
