@@ -51,28 +51,38 @@ def compile(
 ) -> Compiled:
     """Compile a model to one dataflow graph for each region of the schedule.
 
-    `model` is a `torch.nn.Module`, a function of tensors or an exported program, with its `inputs` (a tuple of positional arguments, or
-    a mapping of keyword arguments) and further keyword arguments in `kwargs`; a model file (`.py`) or a function that builds a model
-    (`file.py:function`, `package.module:function`), with `data`, `data_dir` and `options`, its keyword arguments; an exported program in
-    a file (`.pt2`), with `inputs`, or `tensors` by name, or the inputs that it was exported with, whose sizes `dims` changes; a
-    text program (`.ein`), a Linalg module (`.mlir`), or an Einsum program, which take their inputs from `tensors`: a YAML file or
-    arrays by name. `formats` annotates tensors that PyTorch holds dense. `sparsity` makes a PyTorch model sparse: a `SparseSpec`,
-    the YAML file of one, or a directory that `fuseflow sparsify` wrote. `propagate` leaves out elements that no output needs, as
-    far as this follows from the zeros of weights and buffers; a `PropagationSpec` says which other values are known. `seed` fixes
-    random weights and data. A model file that was compiled before is read from a cache, unless something that it depends on
-    changed since, or `fresh` asks to import it again. `observe` is called with every stage as soon as it exists.
+    `model` is a `torch.nn.Module`, a function of tensors or an exported program, with its `inputs` (a tuple of positional arguments, or a
+    mapping of keyword arguments: tensors of PyTorch, arrays of NumPy, or matrices of scipy, each stored in its own layout) and further
+    keyword arguments in `kwargs`; a model file (`.py`) or a function that builds a model (`file.py:function`, `package.module:function`),
+    with `data`, `data_dir` and `options`, its keyword arguments; an exported program in a file (`.pt2`), with `inputs`, or `tensors` by
+    name, or the inputs that it was exported with, whose sizes `dims` changes; a program of Einsums as a text of several lines, in a file
+    (`.ein`, `.mlir`) or as a `Program`, with `inputs` in the order of their declarations or by name, or `tensors`, a YAML file. `formats`
+    annotates tensors that PyTorch holds dense. `sparsity` makes a PyTorch model sparse: a `SparseSpec`, the YAML file of one, or a
+    directory that `fuseflow sparsify` wrote. `propagate` leaves out elements that no output needs, as far as this follows from the zeros
+    of weights and buffers; a `PropagationSpec` says which other values are known. `seed` fixes random weights and data. A model file that
+    was compiled before is read from a cache, unless something that it depends on changed since, or `fresh` asks to import it again.
+    `observe` is called with every stage as soon as it exists.
 
-    Raises a subclass of `FuseFlowError`, which says what to change.
+    Raises a subclass of `FuseFlowError`, which says what to change, and `TypeError` for an argument that it does not have.
 
-    >>> import fuseflow as ff
-    >>> program = ff.compile("models/gcn.py", schedule=ff.Schedule.fuse("layer1"))   # doctest: +SKIP
-    >>> program.run().check.passed                                                   # doctest: +SKIP
-    True
+    >>> import numpy as np, scipy.sparse as sp, fuseflow as ff
+    >>> A, X = sp.eye_array(4, format="csr"), np.ones((4, 3))
+    >>> text = '''
+    ... tensor A[4, 4] csr
+    ... tensor X[4, 3]
+    ... Y[i, j] = sum(k) A[i, k] * X[k, j]
+    ... output Y
+    ... '''
+    >>> program = ff.compile(text, (A, X), schedule=ff.Schedule.fuse("full").par(i=2), machine="ideal")
+    >>> program.run()
+    <Result program: ... cycles, 1 regions, check passed>
+
+    A function or a module of PyTorch is compiled in the same way: `ff.compile(lambda a, x: a @ x, (A, X))`.
     """
     schedule = schedule or Schedule()
     refuse_auto(schedule)
-    hardware = machine if isinstance(machine, Machine) else load_machine(machine)
-    source = load_model(model, inputs, arguments)
+    hardware = load_machine(machine)
+    source = load_model(model, inputs, arguments, compile)
     observe(source)
     return compile_source(source, schedule, hardware, observe)
 

@@ -209,6 +209,19 @@ def _shortened(match: re.Match[str]) -> str:
     return f"{word[:500]}...({len(word) - 600:,} characters)...{word[-100:]}"
 
 
+def refuse_unknown(function: str, given: Iterable[str], known: Iterable[str]) -> None:
+    """Raise `TypeError`, as Python does, for a keyword argument that a function does not have, with the nearest one that it has.
+
+    >>> refuse_unknown("compile", ["shedule"], ["machine", "schedule"])
+    Traceback (most recent call last):
+    TypeError: compile() got an unexpected keyword argument 'shedule': did you mean `schedule`?
+    """
+    names = list(known)
+    for name in given:
+        if name not in names:
+            raise TypeError(f"{function}() got an unexpected keyword argument '{name}': {did_you_mean(name, names)}")
+
+
 INVISIBLE = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff\ud800-\udfff]")
 """Control characters but for tabs and line breaks, marks that turn the direction of a text, and halves of pairs, which no file can hold."""
 

@@ -70,7 +70,7 @@ class Backend:
         check: bool = True,
     ) -> None:
         self._schedule, self._engine, self._check = schedule, engine, check
-        self._machine = machine if isinstance(machine, Machine) else load_machine(machine)
+        self._machine = load_machine(machine)
         self._kept: deque[BackendResult] = deque(maxlen=KEPT_RESULTS)
         self._sparse_before = _sparse_breaks()
 

@@ -82,7 +82,7 @@ def autoschedule(
     >>> choice.schedule, choice.run().cycles                                               # doctest: +SKIP
     >>> ff.autoschedule("models/paper/gcn.py", data="karate", budget={"mul": 16}).schedule  # doctest: +SKIP
     """
-    hardware = machine if isinstance(machine, Machine) else load_machine(machine)
+    hardware = load_machine(machine)
     if budget is None:
         given = {"pareto": tuple(pareto), "allow": tuple(allow), "limit": limit}
         for name, value in given.items():
@@ -91,7 +91,7 @@ def autoschedule(
     elif sample is not None:
         raise UsageError("under a budget, schedules are simulated in full", hint="leave `sample` or `budget` out")
     request = None if budget is None else BudgetRequest(Budget.of(budget), tuple(pareto), frozenset(allow), top, limit)
-    source = load_model(model, inputs, arguments)
+    source = load_model(model, inputs, arguments, autoschedule)
     if request is not None:
         return budget_schedule(source, schedule or Schedule(), hardware, request)
     return choose_schedule(source, Schedule.fuse("auto") if schedule is None else schedule, hardware, top=top, sample=sample)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from fuseflow.array.capacity import TileUse, loading_cycles, placed_tiles, tile_use
 from fuseflow.array.settings import ArraySettings
@@ -25,6 +25,9 @@ from fuseflow.resources import Resources, graph_resources
 from fuseflow.samml.nodes import Edge, Workspace
 from fuseflow.sim.configuration_load import ConfigurationLoad
 from fuseflow.sim.signature import RegionRepeat
+
+if TYPE_CHECKING:
+    import pandas
 
 SCHEMA = 1
 
@@ -223,6 +226,24 @@ class ProgramEstimate:
             "regions": [_region_json(region) for region in self.regions],
             "notices": list(self.notices),
         }
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the estimate as plain values, as `fuseflow estimate --json` writes them."""
+        return self.to_json()
+
+    def to_pandas(self) -> pandas.DataFrame:
+        """Return a row for each region as a `DataFrame` of pandas: what one run of it is expected to take. Needs pandas."""
+        from fuseflow.data_frames import data_frame  # few results are asked for one
+
+        return data_frame(map(_region_row, self.regions))
+
+
+def _region_row(region: RegionEstimate) -> dict[str, Any]:
+    return {
+        "region": region.name, "times": region.times, "cycles": round(region.bound.cycles), "bound_by": region.bound.limit,
+        "firings": round(region.firings), "flops": round(region.flops),
+        "bytes_read": round(region.bytes("read")), "bytes_written": round(region.bytes("write")),
+    }  # fmt: skip
 
 
 def _region_json(region: RegionEstimate) -> dict[str, Any]:

@@ -4,6 +4,7 @@ second, dense trace decomposes the rest into simple operators."""
 from __future__ import annotations
 
 import operator
+import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -38,7 +39,7 @@ from fuseflow.frontend.trace.dependence import dependences, remove_unused, share
 from fuseflow.frontend.trace.emptiness import settle_empty
 from fuseflow.frontend.trace.expert_modules import grouped_experts
 from fuseflow.frontend.trace.layer_rewrites import split_linear_columns, write_batch_norms
-from fuseflow.frontend.trace.model_call import ModelCall
+from fuseflow.frontend.trace.model_call import ModelCall, named_leaves
 from fuseflow.frontend.trace.refusals import (
     raise_all,
     screen_empty,
@@ -211,8 +212,21 @@ def run_eagerly(call: ModelCall) -> list[Tensor]:
         sparse = any(isinstance(x, Tensor) and x.layout != torch.strided for x in pytree.tree_leaves((call.args, call.kwargs)))
         advice = "`.to_dense()` in the model changes nothing in how a tensor is stored here"
         hint = advice if sparse and "sparse" in message.lower() else ""
-        raise ForeignFailure(message, hint=hint, span=fx_origin.exception_span(error)) from error
+        if "dtype" in message or "scalar type" in message:
+            hint = 'give all arguments one type: NumPy computes in 64 bits, and layers in 32: `x.astype("float32")`'
+        raise ForeignFailure(
+            message, hint=hint, notes=_argument_notes(call, message), span=fx_origin.exception_span(error)
+        ) from error
     return [leaf.detach() for leaf in leaves if isinstance(leaf, Tensor)]
+
+
+def _argument_notes(call: ModelCall, message: str) -> tuple[str, ...]:
+    """Return a note with the arguments of a call, for a message about shapes or types. A call of many tensors has none."""
+    tensors = [(name, leaf) for name, leaf in named_leaves(call) if isinstance(leaf, Tensor)]
+    if len(tensors) > 8 or not re.search(r"shape|size|dtype|scalar type|dimension", message):
+        return ()
+    kinds = (f"`{name}` {list(tensor.shape)} {str(tensor.dtype).removeprefix('torch.')}" for name, tensor in tensors)
+    return (f"the arguments are {', '.join(kinds)}",) if tensors else ()
 
 
 def _result(call: ModelCall) -> Any:

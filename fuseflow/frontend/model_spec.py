@@ -79,16 +79,17 @@ _HINTS = {
 class ModelSpec:
     """All that determines the program and the tensors of a model.
 
-    `model` is a `torch.nn.Module`, a function of tensors, an exported program, the path of a model file (`.py`), a function that builds
-    a model (`file.py:function`, `package.module:function`), the path of an exported program (`.pt2`), of a text program (`.ein`) or of a
-    Linalg module (`.mlir`), or an Einsum program. The first three have their positional arguments in `inputs`, or their keyword
-    arguments if it is a mapping, and further keyword arguments in `kwargs`. Files and functions that build a model take `data`, `data_dir`
-    and `options`, the keyword arguments of the function. The last four take their inputs from `tensors`, which is a YAML file or a mapping
-    from names to arrays. A file with an exported program has inputs of its own too; `dims` gives sizes to their dimensions. `formats` gives
-    storage formats to tensors that PyTorch holds dense. `seed` fixes random weights and data. A model file is imported again if `fresh`,
-    and else only if something that it depends on changed since it was imported last. `sparsity` makes parts of a PyTorch model
-    sparse: a spec, or a directory of sparse weights. `propagate` leaves out what the program does not need. With `training`, the program
-    is a training step of a PyTorch model.
+    `model` is a `torch.nn.Module`, a function of tensors, an exported program, the path of a model file (`.py`), a function that builds a
+    model (`file.py:function`, `package.module:function`), the path of an exported program (`.pt2`), of a text program (`.ein`) or of a
+    Linalg module (`.mlir`), the text of a program in several lines, or an Einsum program. The first three have their positional arguments
+    in `inputs`, or their keyword arguments if it is a mapping, and further keyword arguments in `kwargs`. Files and functions that build a
+    model take `data`, `data_dir` and `options`, the keyword arguments of the function. The last five take their inputs from `tensors`,
+    which is a YAML file or a mapping from names to arrays, or, but for exported programs, from `inputs`, a mapping or one array after the
+    other. A file with an exported program has inputs of its own too; `dims` gives sizes to their dimensions. `formats` gives storage
+    formats to tensors that PyTorch holds dense. `seed` fixes random weights and data. A model file is imported again if `fresh`, and else
+    only if something that it depends on changed since it was imported last. `sparsity` makes parts of a PyTorch model sparse: a spec, or a
+    directory of sparse weights. `propagate` leaves out what the program does not need. With `training`, the program is a training step of
+    a PyTorch model.
     """
 
     model: Model

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, TypeGuard
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -16,7 +15,7 @@ from fuseflow.frontend.imported_program import Source
 from fuseflow.frontend.linalg.unit_dimensions import squeeze_shape
 from fuseflow.tensors import Format, Tensor, repack
 from fuseflow.tensors.array_files import pack_declared
-from fuseflow.tensors.pack import is_scipy
+from fuseflow.tensors.pack import is_scipy, is_torch
 
 if TYPE_CHECKING:
     import torch
@@ -72,8 +71,8 @@ def _packed(value: Any, declared: TensorType, stored: TensorType | None) -> Tens
         if isinstance(value, Tensor):
             _check_packed(value, declared, declared if stored is None or stored.format is None else stored)
             return replace(value, fill=declared.fill)  # which a dense tensor does not read
-        if _is_torch(value):
-            return _packed_torch(value, declared)
+        if is_torch(value):
+            return packed_torch(value, declared)
         array = value if is_scipy(value) else _without_units(np.asarray(value), declared.shape)
         if array.dtype.kind not in "buif":
             raise UsageError(f"elements of type `{array.dtype}`", hint="pass integers or real numbers")
@@ -106,13 +105,7 @@ def _without_units(array: npt.NDArray[Any], shape: tuple[int, ...]) -> npt.NDArr
     return array.reshape(shape) if array.shape != shape and squeeze_shape(array.shape) == shape else array
 
 
-def _is_torch(value: Any) -> TypeGuard[torch.Tensor]:
-    """Return whether a value is a PyTorch tensor. There is none before something loads PyTorch."""
-    module = sys.modules.get("torch")
-    return module is not None and isinstance(value, module.Tensor)
-
-
-def _packed_torch(tensor: torch.Tensor, declared: TensorType) -> Tensor:
+def packed_torch(tensor: torch.Tensor, declared: TensorType) -> Tensor:
     """Pack a copy of a PyTorch tensor. Entries of a sparse layout stay stored, even zeros. Raise `UsageError` for another shape or type."""
     from fuseflow.frontend.torch_tensors import TORCH_DTYPES, from_torch  # loads PyTorch, which is loaded here
 
@@ -125,4 +118,5 @@ def _packed_torch(tensor: torch.Tensor, declared: TensorType) -> Tensor:
             f"elements of type `{tensor.dtype}`, the program has {declared.dtype}",
             hint=f"`.to({names[0]})`" if names else "pass a NumPy array, which is rounded",
         )
-    return from_torch(tensor.detach().clone(), declared)
+    format = declared.format or Format.dense(len(declared.shape))
+    return from_torch(tensor.detach().clone(), replace(declared, format=format))

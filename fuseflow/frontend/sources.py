@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import inspect
 import re
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -19,20 +20,31 @@ from fuseflow.einsum.parse import parse
 from fuseflow.einsum.selections import replace_affine
 from fuseflow.einsum.structures import at_shared_places, packing_types
 from fuseflow.einsum.verify import verify
-from fuseflow.errors import FileError, FrontendError, FuseFlowError, Span, SparsityError, UsageError, did_you_mean
+from fuseflow.errors import (
+    FileError,
+    FrontendError,
+    FuseFlowError,
+    Span,
+    SparsityError,
+    UsageError,
+    counted,
+    did_you_mean,
+    refuse_unknown,
+)
 from fuseflow.filesystem import read_text
 from fuseflow.frontend.factory import Factory
 from fuseflow.frontend.import_cache.cache import import_or_recall
 from fuseflow.frontend.imported_program import Source, StepModel, as_propagation, propagated
 from fuseflow.frontend.linalg.sparse_encodings import width_notices
 from fuseflow.frontend.model_files import describing_data
-from fuseflow.frontend.model_spec import ModelSpec
+from fuseflow.frontend.model_spec import ModelArguments, ModelSpec
 from fuseflow.tensors import Tensor
 from fuseflow.tensors.array_files import check_declared, pack_declared
+from fuseflow.tensors.pack import is_torch
 from fuseflow.tensors.tensor_listing import load_tensors
 
 if TYPE_CHECKING:
-    from fuseflow.frontend.model_spec import Model, ModelArguments
+    from fuseflow.frontend.model_spec import Model
     from fuseflow.frontend.trace.model_call import ModelCall
     from fuseflow.sparsity.spec import SparseSpec
 
@@ -40,12 +52,22 @@ __all__ = ["Source", "input_tensors", "load"]
 
 MODEL_KINDS = "give a .py file, `file.py:function`, `package.module:function`, or a .pt2, .ein or .mlir program"
 """A hint that lists the kinds of models."""
+TEXT = "<text>"
+"""The name of a program that is given as a text, in messages."""
 BUILT_FROM = ("data", "data_dir", "formats", "options", "sparsity", "training")
 """The settings for a function that builds a model."""
 
 
-def load_model(model: Model, inputs: Sequence[Any] | Mapping[str, Any] | None, arguments: ModelArguments) -> Source:
-    """Read the model of a call of `fuseflow.compile`, with its data, as `load` does. `arguments` are its keyword arguments."""
+def load_model(
+    model: Model, inputs: Sequence[Any] | Mapping[str, Any] | None, arguments: ModelArguments, caller: Callable[..., Any]
+) -> Source:
+    """Read the model of a call of `fuseflow.compile`, with its data, as `load` does. `arguments` are keyword arguments of the `caller`.
+    Raise `TypeError` for one that no model has."""
+    if unknown := [name for name in arguments if name not in ModelArguments.__annotations__]:
+        own = inspect.signature(caller).parameters.values()
+        refuse_unknown(
+            caller.__name__, unknown, (*(p.name for p in own if p.kind is p.KEYWORD_ONLY), *ModelArguments.__annotations__)
+        )
     given: dict[str, Any] = {**arguments, "sparsity": as_sparsity(arguments.get("sparsity"))}
     given["propagate"] = as_propagation(arguments.get("propagate"))
     return load(ModelSpec(model, inputs, **given))
@@ -67,11 +89,15 @@ def load(spec: ModelSpec) -> Source:
 def _read(spec: ModelSpec) -> Source:
     """Return the program and the tensors of a model as they are given."""
     model = spec.model
+    if isinstance(model, str) and "\n" in model:
+        spec.refuse_all_but("a program in a text", "inputs", "tensors")
+        program = _program(Path(TEXT), model, linalg=False)
+        return Source(program.name, program, _given_tensors(spec, program))
     if isinstance(model, str | Path):
         return _load_file(Path(model), spec)
     if isinstance(model, Program):
-        spec.refuse_all_but("an Einsum program", "tensors")
-        return Source(model.name, model, input_tensors(spec.tensors, model.inputs))
+        spec.refuse_all_but("an Einsum program", "tensors", "inputs")
+        return Source(model.name, model, _given_tensors(spec, model))
     spec.refuse_all_but("a module", "inputs", "kwargs", "formats", "sparsity", "training")
     with sparsified(model, spec, owned=False) as sparse:
         training = _training(spec, model, None)  # whose parameters the optimizer has, and not a copy of it
@@ -101,12 +127,12 @@ def _load_file(path: Path, spec: ModelSpec) -> Source:
         return import_or_recall(spec, _import_file, _step_model)
     match path.suffix:
         case ".ein" | ".mlir":
-            spec.refuse_all_but(f"the program `{path}`", "tensors")
+            spec.refuse_all_but(f"the program `{path}`", "tensors", "inputs")
             text = read_text(path)
             linalg = path.suffix == ".mlir" and not re.search(r'^\s*"einsum\.program"', text, re.MULTILINE)
             program = _program(path, text, linalg)
             notices = width_notices(text, str(path)) if linalg else ()
-            tensors = input_tensors(spec.tensors, program.inputs)
+            tensors = _given_tensors(spec, program)
             return Source(path.stem, program, tensors, None, text if linalg else None, notices=notices)
         case ".pt2":
             spec.refuse_all_but(f"the exported program `{path}`", "tensors", "inputs", "kwargs", "formats", "dims")
@@ -230,6 +256,25 @@ def _program(path: Path, text: str, linalg: bool) -> Program:
         raise
 
 
+def _given_tensors(spec: ModelSpec, program: Program) -> Mapping[str, Tensor]:
+    """Return the tensors of a program that a spec gives in `tensors`, or in `inputs`, by name or in the order of their declarations."""
+    given = spec.inputs
+    if given is None:
+        return input_tensors(spec.tensors, program.inputs)
+    names = [tensor.name for tensor in program.inputs]
+    if spec.tensors is not None:
+        raise UsageError(f"the inputs of `{program.name}` are given twice", hint="leave `inputs` or `tensors` out")
+    if isinstance(given, list | tuple):
+        if len(given) != len(names):
+            taken = f"{counted(len(names), 'input')}, {', '.join(f'`{name}`' for name in names)}"
+            raise UsageError(f"the program has {taken}; given are {len(given)}", hint="one array for each, in this order")
+        given = dict(zip(names, given, strict=True))
+    if not isinstance(given, Mapping):
+        hint = "pass a tuple with one array for each input, or a mapping with their names"
+        raise UsageError(f"the inputs of `{program.name}` are a {type(given).__name__}", hint=hint)
+    return input_tensors(given, program.inputs)
+
+
 def input_tensors(
     tensors: str | Path | Mapping[str, Any] | None, inputs: Sequence[TensorType], *, copy: bool = True
 ) -> Mapping[str, Tensor]:
@@ -263,6 +308,10 @@ def _packed(array: Any, declared: TensorType, copy: bool) -> Tensor:
         if isinstance(array, Tensor):
             check_declared(array, declared)
             return array
+        if is_torch(array):
+            from fuseflow.frontend.source_values import packed_torch  # few programs in text form have inputs of PyTorch
+
+            return packed_torch(array, declared)
         return pack_declared(array, declared, copy=copy)
     except FuseFlowError as error:
         raise FileError(f"tensor `{declared.name}`: {error.message}", hint=error.hint) from error

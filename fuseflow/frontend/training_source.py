@@ -19,6 +19,7 @@ from fuseflow.frontend.export import ExportedGraph
 from fuseflow.frontend.foreign_errors import quiet
 from fuseflow.frontend.imported_program import StepInterface, StepModel
 from fuseflow.frontend.torch_tensors import dense_array, from_torch
+from fuseflow.frontend.trace.array_arguments import with_tensors
 from fuseflow.frontend.trace.model_call import ModelCall, named_leaves
 from fuseflow.frontend.trace.training import Training
 from fuseflow.training.reference import Reference
@@ -70,7 +71,7 @@ def rebound(interface: StepInterface, program: Program, batch: Mapping[str, Any]
     Raise `UsageError` for a name that is no argument, and for an argument of another shape or type. Integers and targets decide what a
     program is made of, so with other ones the model is imported again; raise `UsageError` if that gives another program.
     """
-    model = interface.model()
+    model, batch = interface.model(), with_tensors(dict(batch))
     leaves = dict(named_leaves(model.call))
     for name, value in batch.items():
         if name not in leaves:

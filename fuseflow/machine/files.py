@@ -40,23 +40,32 @@ def machine_summaries() -> dict[str, str]:
     return {name: _shipped_text(name).partition("\n")[0].removeprefix("# ") for name in machine_names()}
 
 
-def load_machine(name_or_path: str | Path, settings: Mapping[str, Setting] | None = None) -> Machine:
+def load_machine(machine: str | Path | Machine, settings: Mapping[str, Setting] | None = None) -> Machine:
     """Return a machine that ships with the package, by its name, or `rda` with a preset of a memory, by the preset's name, or a
-    machine from a YAML file; with `settings` as in `with_settings`. Raises `MachineError` or `FileError`.
+    machine from a YAML file, or the machine itself; with `settings`, the values at dotted keys such as `latency.add`, in cycles.
 
-    >>> load_machine("rda", {"fifo_depth": 16, "latency.add": 2}).latency.of("add")
+    Raises `MachineError` for an unknown machine, an unknown key or an impossible value, with the nearest right name, and `FileError`
+    for a file that cannot be read.
+
+    >>> import fuseflow as ff
+    >>> machine = ff.load_machine("rda", {"fifo_depth": 16, "latency.add": 2})
+    >>> machine.latency.of("add")
     2
+    >>> ff.load_machine(machine, {"memory": "hbm2"}).memory.model
+    'hbm2'
     """
-    name, path = str(name_or_path), Path(name_or_path)
+    if isinstance(machine, Machine):
+        return with_settings(machine, settings or {})
+    name, path = str(machine), Path(machine)
     if name in machine_names():
-        machine = _shipped(name)
+        loaded = _shipped(name)
     elif name in preset_names():
-        machine = read_machine(f"name: {name}\nbase: {USUAL}\nmemory: {name}\n", name)
+        loaded = read_machine(f"name: {name}\nbase: {USUAL}\nmemory: {name}\n", name)
     elif path.suffix not in (".yaml", ".yml") and not path.is_file():
         raise MachineError(f"unknown machine `{name}`", hint=did_you_mean(name, named_machines()))
     else:
-        machine = read_machine(read_text(path, "the machine"), name)
-    return with_settings(machine, settings) if settings else machine
+        loaded = read_machine(read_text(path, "the machine"), name)
+    return with_settings(loaded, settings) if settings else loaded
 
 
 @cache

@@ -162,6 +162,15 @@ class Machine(Strict):
     memory: Annotated[AnyMemory, BeforeValidator(memory_settings)] = IdealMemory()
     scratchpad: Annotated[Scratchpad | None, BeforeValidator(scratchpad_settings)] = None
 
+    def __repr__(self) -> str:
+        """Return an expression of this machine, for a program that says `import fuseflow as ff`."""
+        fields = type(self).model_fields
+        changed = [name for name, field in fields.items() if field.is_required() or getattr(self, name) != field.default]
+        values = self.model_dump(include=set(changed), exclude_none=True)
+        return f"ff.Machine({', '.join(f'{name}={values[name]!r}' for name in changed)})"
+
+    __str__ = __repr__
+
     @property
     def first_depth(self) -> int | None:
         """The slots of a FIFO before any FIFO was found too shallow, or None if FIFOs are unbounded."""

@@ -21,8 +21,8 @@ from fuseflow.run.program_json import PROGRAM_FILE, node_einsums, program_values
 from fuseflow.run.result import Result, save_tensors
 from fuseflow.run.sampled_result import SampledResult
 from fuseflow.run.settings import Settings
-from fuseflow.run.training.phase_costs import training_values
 from fuseflow.run.training.training_run import TrainingRun
+from fuseflow.run.training.training_values import training_values
 from fuseflow.samml import dot, protobuf
 from fuseflow.samml import text as samml_text
 from fuseflow.table import table as fusion_table

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
+from fuseflow.errors import UsageError, did_you_mean
 from fuseflow.memory.layout import array_label
 from fuseflow.memory.statistics import MemoryPort, MemoryStatistics, PortStatistics
 from fuseflow.notebook_table import SummaryTable
@@ -20,6 +21,7 @@ from fuseflow.tensors.array_files import save_array
 from fuseflow.tensors.pack import is_scipy
 
 if TYPE_CHECKING:
+    import pandas
     from scipy import sparse
 
     from fuseflow.energy import EventEnergies, ProgramEnergy
@@ -31,6 +33,8 @@ if TYPE_CHECKING:
     from fuseflow.sim.signature import RegionRepeat
     from fuseflow.tensors import Tensor
 
+ResultTable: TypeAlias = Literal["regions", "nodes", "fifos", "traffic"]
+"""What has a row in a table of a run."""
 SCHEMA = 2
 """The schema of `result.json`. Schema 1 had no `times` of repeated regions, and no separate settings of the memory of a
 machine."""
@@ -235,9 +239,61 @@ class Result:
             "seconds": self.seconds.to_json(),
         }
 
+    def to_dict(self) -> dict[str, Any]:
+        """Return the run as plain values, as `fuseflow run --json` writes them (schema 2)."""
+        return self.to_json()
+
+    def to_pandas(self, of: ResultTable = "regions") -> pandas.DataFrame:
+        """Return a table of the run as a `DataFrame` of pandas.
+
+        `of` is what has a row: `regions` (cycles, firings, FLOPs, bytes read and written), `nodes` (firings, and the cycles in which a node
+        was starved, blocked, or waited for the memory), `fifos` (tokens, and the most slots in use), or `traffic` (words and bytes of each
+        array of a tensor, by direction). A region that runs `times` times has the numbers of one run.
+
+        Raises `UsageError` for another `of`, and without pandas, with the command that installs it.
+
+        >>> import fuseflow as ff
+        >>> text = "tensor A[2, 2] csr\\ntensor x[2]\\ny[i] = sum(k) A[i, k] * x[k]\\noutput y"
+        >>> result = ff.compile(text, ([[1, 0], [2, 3]], [4, 5])).run()
+        >>> result.to_pandas("traffic").groupby("tensor").bytes.sum().to_dict()
+        {'A': 36, 'x': 12, 'y': 8}
+        """
+        rows = {"regions": self._region_rows, "nodes": self._node_rows, "fifos": self._fifo_rows, "traffic": self._traffic_rows}
+        if of not in rows:
+            raise UsageError(f"a run has no table of `{of}`", hint=did_you_mean(of, rows))
+        from fuseflow.data_frames import data_frame  # few results are asked for one
+
+        return data_frame(rows[of]())
+
+    def _region_rows(self) -> Iterator[dict[str, Any]]:
+        for region in self.regions:
+            run = region.simulation
+            moved = {d: sum(t.bytes for t in run.traffic if t.direction == d) for d in ("read", "write")}
+            yield {
+                "region": region.name, "times": region.times, "cycles": run.cycles, "roofline": run.bound, "nodes": run.node_count,
+                "firings": run.firings, "tokens": run.tokens, "flops": run.flops,
+                "bytes_read": moved["read"], "bytes_written": moved["write"],
+            }  # fmt: skip
+
+    def _node_rows(self) -> Iterator[dict[str, Any]]:
+        for region in self.regions:
+            yield from ({"region": region.name, "node": node.name, **_without_name(node)} for node in region.simulation.nodes)
+
+    def _fifo_rows(self) -> Iterator[dict[str, Any]]:
+        for region in self.regions:
+            yield from ({"region": region.name, **asdict(edge)} for edge in region.simulation.edges)
+
+    def _traffic_rows(self) -> Iterator[dict[str, Any]]:
+        for region in self.regions:
+            yield from ({"region": region.name, **asdict(row)} for row in region.simulation.traffic)
+
     def save_outputs(self, directory: str | Path) -> list[Path]:
         """Write each output to `outputs/NAME.npy`, or to `.npz` if it is sparse, and return the files."""
         return save_tensors(Path(directory) / OUTPUTS, self.tensors)
+
+
+def _without_name(node: NodeStatistics) -> dict[str, Any]:
+    return {key: value for key, value in asdict(node).items() if key != "name"}
 
 
 def save_tensors(directory: Path, tensors: Mapping[str, Tensor]) -> list[Path]:

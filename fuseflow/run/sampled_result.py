@@ -25,6 +25,7 @@ from fuseflow.sim.configuration_load import ConfigurationLoad
 from fuseflow.sim.signature import RegionRepeat
 
 if TYPE_CHECKING:
+    import pandas
     from scipy import sparse
 
     from fuseflow.estimate.program_estimate import RegionEstimate
@@ -78,6 +79,16 @@ class SampledRegionResult:
             "share": round(self.sample.share, 6),
         }
         return {**values, "sampled_cycles": self.cycles.to_json(), "sample": sample}
+
+
+def _row(region: SampledRegionResult) -> dict[str, Any]:
+    cycles: dict[str, Any] = {"exact_cycles": region.cycles, "sampled_cycles": None, "sampled_low": None, "sampled_high": None}
+    if isinstance(region.cycles, SampledCycles):
+        ends = {"sampled_low": region.cycles.low, "sampled_high": region.cycles.high}
+        cycles = {"exact_cycles": None, "sampled_cycles": round(region.cycles.estimate), **ends}
+    counts = {"flops": round(region.counts.flops), "firings": round(region.counts.firings)}
+    moved = {"bytes_read": round(region.counts.bytes("read")), "bytes_written": round(region.counts.bytes("write"))}
+    return {"region": region.name, "times": region.times, **cycles, **counts, **moved}
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,6 +167,17 @@ class SampledResult:
             "versions": versions(),
             "seconds": self.seconds.to_json(),
         }
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the run as plain values, as `fuseflow run --sample --json` writes them."""
+        return self.to_json()
+
+    def to_pandas(self) -> pandas.DataFrame:
+        """Return a row for each region as a `DataFrame` of pandas: sampled cycles with the ends of their interval, or exact ones where the
+        region ran in full, and counts. Raises `UsageError` without pandas."""
+        from fuseflow.data_frames import data_frame  # few results are asked for one
+
+        return data_frame(map(_row, self.regions))
 
     def save_outputs(self, directory: str | Path) -> list[Path]:
         """Write each output to `outputs/NAME.npy`, or to `.npz` if it is sparse, and return the files."""

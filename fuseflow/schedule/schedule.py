@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
+from keyword import iskeyword
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Concatenate, Generic, ParamSpec, TypedDict, Unpack
 
-from fuseflow.errors import ScheduleError, Span
+from fuseflow.errors import ScheduleError, Span, refuse_unknown
 from fuseflow.filesystem import read_text
 from fuseflow.plan.plan import Plan, PlanReader
 from fuseflow.schedule.section import KEYWORDS, Entries, Names
@@ -39,6 +40,25 @@ class Lowering(TypedDict, total=False):
     resident: Sequence[str]
 
 
+_METHODS = {
+    "fuse_regions": "fuse", "regions": "region", "orders": "order", "formats": "format", "blocks": "block", "splits": "split",
+    "tiles": "tile", "parallel": "par", "depths": "depth", "associations": "associate", "buffers": "buffer", "preloads": "preload",
+    "memories": "memory", "recomputed": "recompute",
+}  # fmt: skip
+"""The method that sets a field of a schedule. Fields without one are settings of `lower`."""
+
+
+def call_text(name: str, /, *args: Any, **kwargs: Any) -> str:
+    """Return the text of a call. Keyword arguments that are no identifiers stand in a dictionary.
+
+    >>> print(call_text("par", 1, **{"i": 4, "layer1.k": 2}))
+    par(1, i=4, **{'layer1.k': 2})
+    """
+    plain = [f"{key}={value!r}" for key, value in kwargs.items() if key.isidentifier() and not iskeyword(key)]
+    other = {key: value for key, value in kwargs.items() if not key.isidentifier() or iskeyword(key)}
+    return f"{name}({', '.join([*map(repr, args), *plain, *([f'**{other!r}'] if other else [])])})"
+
+
 class _fluent(Generic[P]):
     """A method that also starts a schedule: `Schedule.fuse("layer1")` is `Schedule().fuse("layer1")`."""
 
@@ -60,6 +80,11 @@ class Schedule:
       layer1: [i, k, j]
     format: {adj: csr}
     par: {i: 4}
+
+    Its `repr` is an expression of it:
+
+    >>> Schedule.fuse("layer1").par(i=4)
+    ff.Schedule.fuse('layer1').par(i=4)
 
     The fields are canonical (sorted, each name once), so schedules that say the same are equal and print the same. Raises `ScheduleError`
     where a field contradicts itself; names are compared with a program when it is compiled.
@@ -245,8 +270,7 @@ class Schedule:
     def lower(self, **settings: Unpack[Lowering]) -> Schedule:
         """Set how all regions are lowered; other settings stay: `lower(iteration="global", copies=False)`."""
         for key, value in settings.items():
-            if key not in Lowering.__annotations__:
-                raise TypeError(f"Schedule.lower() got an unexpected keyword argument '{key}'")
+            refuse_unknown("Schedule.lower", [key], Lowering.__annotations__)
             self = self if value is None else self._with(key, value)
         return self
 
@@ -278,8 +302,8 @@ class Schedule:
         for name, value in given.items():
             section = BY_KEY.get(name) or BY_FIELD.get(name)
             if section is None:
-                raise TypeError(f"Schedule.from_flags() got an unexpected keyword argument '{name}'")
-            if value not in (None, (), []):
+                refuse_unknown("Schedule.from_flags", [name], (*BY_KEY, *BY_FIELD))
+            elif value not in (None, (), []):
                 for key, more in section.read(value).items():
                     schedule = schedule._with(key, more)
         return schedule
@@ -337,3 +361,32 @@ class Schedule:
 
     def __str__(self) -> str:
         return self.to_yaml()
+
+    def __repr__(self) -> str:
+        """Return an expression of this schedule, for a program that says `import fuseflow as ff`."""
+        if self.plan:  # which no method says
+            return f"ff.Schedule.from_yaml({self.to_yaml()!r})"
+        return "ff.Schedule" + (".".join(("", *self._calls())) or "()")
+
+    def _calls(self) -> Iterator[str]:
+        """Yield the calls of methods that make this schedule of the default one."""
+        lowering = dict[str, Any]()
+        for each in fields(self):
+            name, value = each.name, getattr(self, each.name)
+            if name not in BY_FIELD or name == "plan" or value in ((), each.default):
+                continue
+            match name:
+                case "fuse_regions" | "recomputed":
+                    yield call_text(_METHODS[name], *value)
+                case "tiles" | "parallel":
+                    yield call_text(_METHODS[name], **dict(value))
+                case "regions" | "blocks":
+                    yield from (call_text(_METHODS[name], key, *of) for key, of in value)
+                case "orders":
+                    yield from (call_text(_METHODS[name], key, ",".join(of) or ()) for key, of in value)
+                case _ if name in _METHODS:
+                    yield from (call_text(_METHODS[name], *entry) for entry in value)
+                case _:
+                    lowering[name] = value
+        if lowering:
+            yield call_text("lower", **lowering)

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from functools import reduce
 from itertools import takewhile
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeGuard
 
 import numpy as np
 import numpy.typing as npt
@@ -20,6 +20,7 @@ from fuseflow.tensors.levels.base import Fibers, Ints, Level, Overfull
 from fuseflow.tensors.tensor import Tensor
 
 if TYPE_CHECKING:
+    import torch
     from scipy import sparse
 
 
@@ -309,3 +310,9 @@ def is_scipy(value: Any) -> bool:
     than a small run, so scipy is loaded where one of its arrays is made."""
     module = sys.modules.get("scipy.sparse")
     return module is not None and bool(module.issparse(value))
+
+
+def is_torch(value: Any) -> TypeGuard[torch.Tensor]:
+    """Return whether a value is a PyTorch tensor. There is none before something loads PyTorch."""
+    module = sys.modules.get("torch")
+    return module is not None and isinstance(value, module.Tensor)

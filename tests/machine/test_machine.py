@@ -8,8 +8,9 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
+import fuseflow as ff
 from fuseflow.errors import FileError, MachineError
-from fuseflow.machine.files import read_machine
+from fuseflow.machine.files import named_machines, read_machine
 from fuseflow.machine.machine import UnitCycles, UnitIntervals
 from fuseflow.memory.settings import IdealMemory
 from fuseflow.sim import Machine, load_machine, machine_names, with_settings
@@ -25,6 +26,14 @@ def test_the_ideal_machine() -> None:
 
 def test_every_shipped_machine_reads() -> None:
     assert [load_machine(name).name for name in machine_names()] == list(machine_names())
+
+
+@pytest.mark.parametrize("name", named_machines())
+def test_a_machine_shows_an_expression_of_itself(name: str) -> None:
+    machine = load_machine(name)
+    changed = load_machine(machine, {"lanes.8": 3, "scratchpad": "1MB", "fifo_depth": 4} if name not in ("comal",) else {})
+    assert eval(repr(machine), {"ff": ff}) == machine
+    assert eval(repr(changed), {"ff": ff}) == changed
 
 
 def test_the_shipped_machines() -> None:

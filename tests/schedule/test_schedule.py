@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import fuseflow as ff
 from fuseflow.cli.run import run
 from fuseflow.compiler import compile
 from fuseflow.einsum.parse import parse
@@ -65,6 +66,12 @@ def test_yaml_round_trip(schedule: Schedule) -> None:
     reread = Schedule.from_yaml(schedule.to_yaml())
     assert reread == schedule
     assert str(reread) == str(schedule)
+    assert eval(repr(schedule), {"ff": ff}) == schedule
+
+
+def test_a_schedule_with_a_plan_shows_its_text() -> None:
+    schedule = Schedule.from_yaml("fuse: full\nplan:\n  W: [{form: 32x32, weight: 2.5}, {form: elements}]\n")
+    assert repr(schedule).startswith("ff.Schedule.from_yaml(") and eval(repr(schedule), {"ff": ff}) == schedule
 
 
 @given(schedules)

@@ -26,6 +26,7 @@ from torch.utils import _pytree as pytree
 from fuseflow.errors import FrontendError, UsageError
 from fuseflow.frontend.exported_file.inputs import call_arguments
 from fuseflow.frontend.foreign_errors import quiet, without_addresses
+from fuseflow.frontend.trace.array_arguments import with_tensors
 from fuseflow.frontend.trace.flex_attention import uncompiled
 from fuseflow.frontend.trace.fx_origin import export_error, shown_path
 from fuseflow.frontend.trace.named_region import region
@@ -48,7 +49,8 @@ class ModelCall:
     """A module and the arguments of one call of it; and the exported `program` that the module is, if it is one. Every call draws
     the random numbers that PyTorch would draw next where the call is made, and takes the same way through the module: not the
     fast path of PyTorch's transformers, which writes other numbers at padded places, and nothing that `torch.compile` made of the
-    user's functions. With a `criterion`, the call is the forward of a training step, and returns the loss."""
+    user's functions. With a `criterion`, the call is the forward of a training step, and returns the loss. NumPy and scipy arrays become
+    tensors."""
 
     module: nn.Module
     args: tuple[Any, ...]
@@ -56,6 +58,10 @@ class ModelCall:
     program: ExportedProgram | None = None
     generator_state: torch.Tensor = field(default_factory=torch.get_rng_state)
     criterion: Criterion | None = None
+
+    def __post_init__(self) -> None:
+        for name in ("args", "kwargs"):
+            object.__setattr__(self, name, with_tensors(getattr(self, name)))
 
     def __call__(self) -> Any:
         with self.repeatable():
@@ -203,7 +209,7 @@ def _names_of_positional(module: nn.Module, args: tuple[Any, ...]) -> list[str]:
             names += [f"{parameter.name}_{n}" for n in range(len(args) - len(names))]
         elif parameter.kind in (parameter.POSITIONAL_ONLY, parameter.POSITIONAL_OR_KEYWORD):
             names.append(parameter.name)
-    return names
+    return [*names, *(f"arg{n}" for n in range(len(names), len(args)))]
 
 
 def _key(entry: Any) -> str:

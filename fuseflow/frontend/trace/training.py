@@ -9,6 +9,7 @@ from torch import Tensor, nn
 
 from fuseflow.errors import FrontendError, UsageError
 from fuseflow.frontend.model_spec import TrainingRequest
+from fuseflow.frontend.trace.array_arguments import with_tensors
 from fuseflow.frontend.trace.model_call import Criterion, ModelCall
 from fuseflow.training.gradient_hooks import require_no_gradient_hooks
 from fuseflow.training.losses import LossFunction, require_scalar
@@ -54,7 +55,7 @@ def as_training(request: TrainingRequest, model: object, defaults: TrainingDefau
     loss = defaults.loss if request.loss is None else request.loss
     if loss is None:
         raise UsageError("the training step has no loss", hint='say it: `loss="cross_entropy"`, or `--loss cross_entropy`')
-    target = defaults.target if request.target is None else request.target
+    target = with_tensors(defaults.target if request.target is None else request.target)
     optimizer = (defaults.optimizer or DEFAULT_OPTIMIZER) if request.optimizer is None else request.optimizer
     if isinstance(optimizer, str | Optimizer):
         return Training(TrainingSpec.of(loss, optimizer, request.gradients), target)

@@ -2,22 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from fuseflow.costs.live_bytes import lifetimes, live_bytes_by_region, written_bytes
+from fuseflow.costs.live_bytes import lifetimes
 from fuseflow.einsum.phases import PHASES, phase, phases
 
 if TYPE_CHECKING:
     from fuseflow.einsum.nodes import Program
     from fuseflow.lower.regions import CompiledRegion
     from fuseflow.run.result import RegionResult
-    from fuseflow.run.training.training_run import TrainingRun
     from fuseflow.sim.signature import RegionRepeat
-
-SCHEMA = 1
-"""The schema of the values of `training_values`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,21 +92,3 @@ def stored_for_later(
             size = None if written is None else written.get(tensor.name, 0)
             rows.append(StoredForLater(tensor.name, own, steps[tensor.written].name, tuple(later), tuple(named), size))
     return rows
-
-
-def training_values(program: Program, regions: Sequence[CompiledRegion], run: TrainingRun) -> dict[str, Any]:
-    """Return what is told of the steps of a program, and not of their first one alone, as plain values: losses, costs by phase, the bytes
-    of intermediates that are alive in each region, and what is stored for the backward."""
-    written = written_bytes(run.first.stats)
-    steps = [(region.graph, region.views) for region in regions]
-    alive = live_bytes_by_region(lifetimes(steps, program.outputs), written, len(steps))
-    return {
-        "schema": SCHEMA,
-        **run.to_json()["training"],
-        "phases": [asdict(cost) for cost in phase_costs(run.regions)],
-        "live": [
-            {"region": region.name, "phases": list(region_phases(region)), "bytes": int(number)}
-            for region, number in zip(regions, alive, strict=True)
-        ],
-        "stored": [asdict(row) for row in stored_for_later(program, regions, written)],
-    }

@@ -14,7 +14,10 @@ from fuseflow.run.settings import Settings
 from fuseflow.tensors import Tensor
 
 if TYPE_CHECKING:
+    import pandas
     import torch
+
+    from fuseflow.run.training.phase_costs import PhaseCost
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,6 +119,34 @@ class TrainingRun:
             "check": check_json(self.check),
         }
         return {**self.first.to_json(), "training": training}
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the run as plain values: the first step as any run, with its own check, and a row for each step."""
+        return self.to_json()
+
+    def to_pandas(self) -> pandas.DataFrame:
+        """Return a row for each step as a `DataFrame` of pandas: its loss, that of PyTorch's own run, its cycles, and the step that was
+        simulated for them. Raises `UsageError` without pandas."""
+        from fuseflow.data_frames import data_frame  # few results are asked for one
+
+        theirs = dict(enumerate(self.reference_losses, 1))
+        return data_frame(
+            {
+                "step": s.number,
+                "loss": s.loss,
+                "reference_loss": theirs.get(s.number),
+                "cycles": s.cycles,
+                "simulated": s.simulated,
+            }
+            for s in self.steps
+        )
+
+    @property
+    def phase_costs(self) -> tuple[PhaseCost, ...]:
+        """The regions, cycles, FLOPs and bytes of the first step by phase: forward, loss, gradient and update."""
+        from fuseflow.run.training.phase_costs import phase_costs  # few read it
+
+        return tuple(phase_costs(self.regions))
 
     @property
     def notes(self) -> tuple[str, ...]:
