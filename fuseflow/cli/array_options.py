@@ -7,9 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import click
-
-from fuseflow.cli.command import Command
+from fuseflow.cli.command import Command, options_of
 from fuseflow.cli.common import FILE, bundled, completed
 from fuseflow.errors import UsageError
 
@@ -19,6 +17,8 @@ if TYPE_CHECKING:
     from fuseflow.machine.machine import Machine
     from fuseflow.run.compiled import Compiled
     from fuseflow.samml.nodes import Graph
+
+array_setting = options_of("Array")
 
 
 def _names() -> Iterable[str]:
@@ -41,7 +41,7 @@ def array_option(help: str, required: bool = False) -> Callable[[Command], Comma
 
 
 def _array_option(help: str, required: bool = False) -> Callable[[Command], Command]:
-    return click.option(
+    return array_setting(
         "--array",
         "array_file",
         metavar="NAME",
@@ -98,7 +98,7 @@ def _placement_options(help: str) -> Callable[[Command], Command]:
         "on_array",
         _request,
         _array_option(help),
-        click.option(
+        array_setting(
             "--placement",
             metavar="DIR",
             type=FILE,

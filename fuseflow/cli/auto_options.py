@@ -11,9 +11,11 @@ from typing import Any
 import click
 
 from fuseflow.autoscheduler.search_defaults import DEFAULT_TOP
-from fuseflow.cli.command import Command
+from fuseflow.cli.command import Command, options_of
 from fuseflow.cli.common import FILE, require_writable_file
 from fuseflow.errors import UsageError
+
+_auto_option = options_of("Schedule")
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,8 +54,8 @@ def auto_options(simulates: bool = False) -> Callable[[Command], Command]:
             return command(*args, auto=AutoOptions(top, auto_schedule, flags), **kwargs)
 
         show = f"Of `auto`: simulate the K best by estimate; 0: none.  [default: {DEFAULT_TOP}]"
-        top = click.option("--auto-top", metavar="K", type=click.IntRange(min=0), help=show)
-        file = click.option(
+        top = _auto_option("--auto-top", metavar="K", type=click.IntRange(min=0), help=show)
+        file = _auto_option(
             "--auto-schedule", metavar="FILE", type=FILE, help="Write the schedule that `auto` chose; - is stdout."
         )
         optioned = file(build)

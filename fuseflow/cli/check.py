@@ -14,6 +14,7 @@ from fuseflow.cli.program_options import program_options
     program_options(),
     json_option("the list"),
     click.pass_context,
+    often="data tensors option small sparsify fuse order schedule json",
     legend=False,
 )
 def check() -> None:

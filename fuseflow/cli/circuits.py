@@ -5,11 +5,14 @@ from __future__ import annotations
 import click
 
 from fuseflow.cli.array_options import circuit_placement_options
+from fuseflow.cli.command import options_of
 from fuseflow.cli.common import CIRCUIT_MACHINE, FILE, json_option, machine_options
 from fuseflow.cli.deferred import command
 from fuseflow.cli.model_options import names_of_model
 from fuseflow.cli.program_options import program_options
 from fuseflow.hardware.rtl_simulators import NAMES, PYTHON
+
+_option = options_of("Circuits")
 
 
 @command(
@@ -17,15 +20,16 @@ from fuseflow.hardware.rtl_simulators import NAMES, PYTHON
     program_options(),
     machine_options(CIRCUIT_MACHINE),
     circuit_placement_options,
-    click.option("--region", metavar="NAME", shell_complete=names_of_model("parts"), help="Of this region only."),
-    click.option(
+    _option("--region", metavar="NAME", shell_complete=names_of_model("parts"), help="Of this region only."),
+    _option(
         "--by",
         multiple=True,
         type=click.Choice(("part", "node")),
         help="Print a row for each part, or for each node with its FIFOs and units; repeatable.",
     ),
-    click.option("--liberty", metavar="FILE", type=FILE, help="Take the cells of this library, in the Liberty format."),
+    _option("--liberty", metavar="FILE", type=FILE, help="Take the cells of this library, in the Liberty format."),
     json_option("the areas"),
+    often="data tensors fuse par schedule machine set region by json",
 )
 def area() -> None:
     """Compile MODEL (.py, module:function, .ein or .mlir), and say how large the circuit of each region is, in gate equivalents.
@@ -37,12 +41,14 @@ def area() -> None:
 @command(
     "Run a model as circuits, beside the simulator.",
     program_options(),
-    click.option("--tool", default=PYTHON, show_default=True, metavar="TOOL", help=f"What runs the circuit: {', '.join(NAMES)}."),
+    _option("--tool", default=PYTHON, show_default=True, metavar="TOOL", help=f"What runs the circuit: {', '.join(NAMES)}."),
     machine_options(CIRCUIT_MACHINE),
     circuit_placement_options,
-    click.option("--region", metavar="NAME", shell_complete=names_of_model("parts"), help="Compare this region only."),
-    click.option("--wave", metavar="FILE", type=FILE, help="Write the waveform of the circuit of one region (VCD)."),
+    _option("--region", metavar="NAME", shell_complete=names_of_model("parts"), help="Compare this region only."),
+    _option("--wave", metavar="FILE", type=FILE, help="Write the waveform of the circuit of one region (VCD)."),
+    json_option("the rows"),
     name="cosimulate",
+    often="data tensors fuse schedule machine set tool region wave json",
 )
 def cosimulate_command() -> None:
     """Compile MODEL (.py, module:function, .ein or .mlir), and run its regions as circuits on what they really read.

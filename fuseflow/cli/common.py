@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 import click
 from click.shell_completion import CompletionItem
 
-from fuseflow.cli.command import Command
+from fuseflow.cli.command import Command, options_of
 from fuseflow.errors import FileError, UsageError, visible
 from fuseflow.filesystem import json_text, refuse_foreign_files, replace_file
 from fuseflow.run.directory_names import MANIFEST
@@ -29,6 +29,10 @@ if TYPE_CHECKING:
 
 CIRCUIT_MACHINE = "rtl"
 """The machine of circuits if none is named."""
+
+data_option = options_of("Model and data")
+machine_option = options_of("Machine")
+output_option = options_of("Output")
 
 PLAIN_WIDTH = 160
 """The columns of a table that no terminal limits."""
@@ -87,7 +91,7 @@ def machine_options(default: str = "rda") -> Callable[[Command], Command]:
     return bundled(
         "machine",
         _machine,
-        click.option(
+        machine_option(
             "--machine",
             "name",
             metavar="NAME",
@@ -96,7 +100,9 @@ def machine_options(default: str = "rda") -> Callable[[Command], Command]:
             shell_complete=completed(_machine_names),
             help="A machine: its name, or a YAML file.",
         ),
-        click.option("--set", "settings", multiple=True, metavar="KEY=VALUE", help="Change it, as in latency.add=3; repeatable."),
+        machine_option(
+            "--set", "settings", multiple=True, metavar="KEY=VALUE", help="Change it, as in latency.add=3; repeatable."
+        ),
     )
 
 
@@ -107,8 +113,8 @@ def _circuit_machine(name: str | None, settings: tuple[str, ...]) -> Machine | N
 circuit_machine_options = bundled(
     "machine",
     _circuit_machine,
-    click.option("--machine", "name", metavar="NAME", help=f"With --emit hw or verilog: the machine, else {CIRCUIT_MACHINE}."),
-    click.option("--set", "settings", multiple=True, metavar="KEY=VALUE", help="Change that machine; repeatable."),
+    machine_option("--machine", "name", metavar="NAME", help=f"With --emit hw or verilog: the machine, else {CIRCUIT_MACHINE}."),
+    machine_option("--set", "settings", multiple=True, metavar="KEY=VALUE", help="Change that machine; repeatable."),
 )
 """Adds the options of a machine that only circuits need, and passes them on as `machine`: a `Machine`, or None if neither is given."""
 
@@ -286,7 +292,7 @@ def json_option(content: str) -> Callable[[Command], Command]:
                 return command(*args, json_file=JsonFile(json_file, stdout), **kwargs)
 
         show = f"Write {content} as JSON; - is stdout."
-        option = click.option("--json", "json_file", metavar="FILE", type=FILE, help=show)
+        option = output_option("--json", "json_file", metavar="FILE", type=FILE, help=show)
         return option(build)  # type: ignore[return-value]
 
     return wrap

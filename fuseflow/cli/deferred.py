@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from importlib import import_module
 from typing import Any
 
 import click
 
-from fuseflow.cli.command import StrictCommand, debug_option
+from fuseflow.cli.command import VERBOSE, StrictCommand, debug_option, general_option
 from fuseflow.cli.common import with_options
 from fuseflow.cli.process import interruptible
 
@@ -43,8 +43,28 @@ def _remember_legend(context: click.Context, _: click.Parameter, value: bool) ->
         ask_for_legend(context)
 
 
-_QUIET = click.option("-q", "--quiet", is_flag=True, help="Print errors and what was asked for, nothing else.")
-_LEGEND = click.option(
+def _log_all(context: click.Context, _: click.Parameter, value: bool) -> None:
+    if value:
+        from fuseflow.cli.log_lines import log_lines  # commands that tell nothing do without
+
+        context.meta[VERBOSE] = True
+        context.with_resource(log_lines())
+
+
+_LAST: Sequence[Callable[[Any], Any]] = (
+    general_option("-q", "--quiet", is_flag=True, help="Print errors and what options ask for, nothing else."),
+    general_option(
+        "-v",
+        "--verbose",
+        is_flag=True,
+        is_eager=True,
+        expose_value=False,
+        callback=_log_all,
+        help="Say what was reused and what was made anew, and why.",
+    ),
+    debug_option,
+)
+_LEGEND = general_option(
     "--legend",
     is_flag=True,
     is_eager=True,
@@ -59,19 +79,19 @@ def command(
     *options: Callable[[Any], Any],
     name: str | None = None,
     group: click.Group | None = None,
-    quiet: bool = True,
+    often: str = "",
     legend: bool = True,
 ) -> Callable[[Callable[[], None]], click.Command]:
     """Return a decorator that makes a command of its declaration, which `deferred` explains.
 
-    The options are in the order of the help, and end with `--quiet`, `--legend` and `--debug`, unless a command has nothing for the first
-    two. The command is called as its declaration if no `name` is given, and joins the `group`.
+    The options are in the order of the help, and end with `--legend`, unless a command has no tables, and with those that every command
+    has. `often` has the names of the options that `--help` shows, without dashes and with blanks between; without it, `--help` shows
+    all. The command is called as its declaration if no `name` is given, and joins the `group`.
     """
-    last: list[Callable[[Any], Any]] = [*([_QUIET] if quiet else ()), *([_LEGEND] if legend else ()), debug_option]
 
     def declare(declaration: Callable[[], None]) -> click.Command:
-        act = with_options((*options, *last), deferred(declaration))
-        made = click.command(name, cls=StrictCommand, short_help=short_help or None)(act)
+        act = with_options((*options, *([_LEGEND] if legend else ()), *_LAST), deferred(declaration))
+        made = click.command(name, cls=StrictCommand, short_help=short_help or None, often=often.split())(act)
         if group is not None:
             group.add_command(made)
         return made

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from fuseflow.cli.common import json_option
 from fuseflow.cli.deferred import command
 
 
-@command(quiet=False)
+@command("", json_option("the checks"))
 def doctor() -> None:
     """Check the installation; exits with 1 if something is wrong."""

@@ -5,10 +5,13 @@ from __future__ import annotations
 import click
 
 from fuseflow.cli.array_options import array_option
-from fuseflow.cli.common import FILE, json_option, machine_options
+from fuseflow.cli.command import options_of
+from fuseflow.cli.common import FILE, json_option, machine_options, output_option
 from fuseflow.cli.deferred import command, deferred
 from fuseflow.cli.program_options import program_options
 from fuseflow.cli.run_options import energy_options
+
+_option = options_of("Statistics")
 
 
 @deferred
@@ -20,21 +23,22 @@ def saved_schedule() -> None:
     "FLOPs, bytes and cycles of a model, without running it.",
     program_options(saved_schedule=saved_schedule),
     machine_options(),
-    click.option(
+    _option(
         "--stats", multiple=True, metavar="SPEC", help="Statistics in the place of a tensor: A.density=0.001,degree=powerlaw:2.3"
     ),
-    click.option("--statistics-only", is_flag=True, help="Know of tensors how much they store, not where."),
-    click.option(
+    _option("--statistics-only", is_flag=True, help="Know of tensors how much they store, not where."),
+    output_option(
         "--by",
         multiple=True,
         type=click.Choice(("operator", "tensor")),
         help="Print FLOPs by operator, or bytes by tensor; repeatable.",
     ),
-    click.option("--resources", is_flag=True, help="Print what each region occupies: lanes, ports, bytes on the chip."),
+    output_option("--resources", is_flag=True, help="Print what each region occupies: lanes, ports, bytes on the chip."),
     array_option("Print the tiles that each region takes on this array (a name, or a YAML file), and those that are missing."),
     energy_options,
-    click.option("--against", metavar="RUN.json", type=FILE, help="Compare with a run (`run --json`)."),
+    output_option("--against", metavar="RUN.json", type=FILE, help="Compare with a run (`run --json`)."),
     json_option("the estimate"),
+    often="data tensors sparsify fuse par schedule machine set stats by json",
 )
 def estimate() -> None:
     """Estimate MODEL (.py, .ein, .mlir, or a directory that `compile -o` wrote) on its data: FLOPs, bytes, firings, cycles.

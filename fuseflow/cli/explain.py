@@ -5,28 +5,47 @@ from __future__ import annotations
 import click
 
 from fuseflow.cli.array_options import array_option
-from fuseflow.cli.command import debug_option
-from fuseflow.cli.common import json_option, machine_options
+from fuseflow.cli.command import CommandGroup, debug_option, options_of
+from fuseflow.cli.common import json_option, machine_options, output_option
 from fuseflow.cli.deferred import command
 from fuseflow.cli.program_options import program_options
 from fuseflow.cli.run_options import target_options
 
+_option = options_of("Explanation")
 
-@click.group()
+
+@click.group(cls=CommandGroup, default="summary", short_help="Why a program takes its cycles, and what would help.")
 @debug_option
 def explain() -> None:
-    """Say why a program was compiled as it was, and why it takes its cycles."""
+    """Say why a program was compiled as it was, why it takes its cycles, and what would take fewer.
+
+    `fuseflow explain MODEL` is short for `fuseflow explain summary MODEL`.
+    """
+
+
+@command(
+    "All of it, short: what limits it, and what would help.",
+    program_options(simulates=True),
+    target_options,
+    _option("--no-changes", is_flag=True, help="Do not compile and compare other schedules."),
+    json_option("the summary"),
+    group=explain,
+    often="data tensors sparsify fuse order par schedule machine set no-changes json",
+)
+def summary() -> None:
+    """Run MODEL, and say what limits it: the slowest region and node, what was fused, what would help and by how much.
+
+    The last lines are the commands that say more. Values are not checked.
+    """
 
 
 @command(
     "What a loop order must respect, and why it was chosen.",
     program_options(),
-    click.option(
-        "--count", "rule", type=click.Choice(["reference", "merged"]), help="Count the orders of each region by this rule."
-    ),
+    _option("--count", "rule", type=click.Choice(["reference", "merged"]), help="Count the orders of each region by this rule."),
     json_option("the report"),
-    quiet=False,
     group=explain,
+    often="data tensors fuse order par schedule count json",
 )
 def order() -> None:
     """Explain the loop order of every region of MODEL.
@@ -42,8 +61,8 @@ def order() -> None:
     program_options(),
     array_option("Say what each region would take on this array (a name, or a YAML file) with the operator behind it."),
     json_option("the report"),
-    quiet=False,
     group=explain,
+    often="data tensors sparsify fuse par schedule propagate array json",
 )
 def fusion() -> None:
     """Explain the regions of MODEL: which neighbouring Einsums are fused, and why or why not.
@@ -62,10 +81,11 @@ def fusion() -> None:
     "What a run spends its cycles on, and what would take fewer.",
     program_options(simulates=True),
     target_options,
-    click.option("--top", metavar="N", type=click.IntRange(min=1), default=5, show_default=True, help="Rows of each table."),
-    click.option("--no-changes", is_flag=True, help="Do not compile and compare other schedules."),
+    output_option("--top", metavar="N", type=click.IntRange(min=1), default=5, show_default=True, help="Rows of each table."),
+    _option("--no-changes", is_flag=True, help="Do not compile and compare other schedules."),
     json_option("the report"),
     group=explain,
+    often="data tensors sparsify fuse order par schedule machine set top no-changes json",
 )
 def cycles() -> None:
     """Run MODEL and follow the critical path of every region, from its last event back to its first.
@@ -79,10 +99,10 @@ def cycles() -> None:
     "What the parts of a plan hold and cost.",
     program_options(simulates=True),
     machine_options(),
-    click.option("--simulate", is_flag=True, help="Also run the program with the plan and without it."),
+    _option("--simulate", is_flag=True, help="Also run the program with the plan and without it."),
     json_option("the report"),
-    quiet=False,
     group=explain,
+    often="data tensors fuse schedule plan machine set simulate json",
 )
 def plan() -> None:
     """Explain the plan of MODEL: a row for each part of each operand that is divided.

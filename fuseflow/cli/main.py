@@ -26,13 +26,14 @@ COMMANDS = {
     "explain": "explain.explain",
     "report": "report.report",
     "doctor": "doctor.doctor",
+    "data": "lists.data",
     "machines": "lists.machines",
     "ops": "lists.ops",
 }
 """The name of each command, with its module and the function in that module."""
 
 
-class CommandGroup(ErrorBoundary):
+class AllCommands(ErrorBoundary):
     """A group that imports the module of a command when the command is called, or when all are listed."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
@@ -54,11 +55,8 @@ class CommandGroup(ErrorBoundary):
             raise click.NoSuchCommand(error.command_name, possibilities=COMMANDS, ctx=ctx) from None
 
 
-@click.group("fuseflow", cls=CommandGroup, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+@click.group("fuseflow", cls=AllCommands, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
 @click.version_option(__version__)
 @debug_option
 def main() -> None:
-    """Compile sparse PyTorch models to fused dataflow graphs, and execute them cycle by cycle.
-
-    Exit status: 0; 1 when a run or a check fails; 2 for bad input or usage.
-    """
+    """Compile sparse PyTorch models to fused dataflow graphs, and execute them cycle by cycle."""

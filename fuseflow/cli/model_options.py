@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 import click
 from click.shell_completion import CompletionItem
 
-from fuseflow.cli.command import Command
-from fuseflow.cli.common import FILE, completed, with_options
+from fuseflow.cli.command import Command, options_of
+from fuseflow.cli.common import FILE, completed, data_option, with_options
 from fuseflow.errors import UsageError
 from fuseflow.frontend.datasets.spec_options import ADJACENCIES, split_spec
 
@@ -21,6 +21,10 @@ if TYPE_CHECKING:
     from fuseflow.frontend.model_spec import ModelSpec
     from fuseflow.schedule.section import Completion
     from fuseflow.sparsity.spec import SparseSpec
+
+sparsity_option = options_of("Sparsity")
+DATA_DIR = data_option("--data-dir", metavar="DIR", type=FILE, help="Where the files of a data set are.")
+SEED = data_option("--seed", type=click.IntRange(0, 2**32 - 1), default=0, show_default=True, help="Of random numbers.")
 
 PARAMETERS = (
     "model", "data", "adj", "data_dir", "tensors", "option_texts", "dim_texts", "small", "part", "fresh", "seed",
@@ -38,18 +42,18 @@ def model_options(command: Command) -> Command:
     """Add MODEL and the options of its data and its build, and pass them on as `spec`, a `ModelSpec`."""
     options = [
         click.argument("model", type=FILE),
-        click.option(
+        data_option(
             "--data",
             metavar="SPEC",
             shell_complete=completed(_dataset_names),
             help="Data of a model file: graph.mtx, karate, cora[:nodes=N], synthetic:dblp, random:nodes=N,...",
         ),
-        click.option(
+        data_option(
             "--adj", type=click.Choice(ADJACENCIES), help="Short for adj= in --data: normalized with self loops, or raw."
         ),
-        click.option("--data-dir", metavar="DIR", type=FILE, help="Where the files of a data set are."),
-        click.option("--tensors", metavar="FILE", type=FILE, help="YAML that names the inputs of a program."),
-        click.option(
+        DATA_DIR,
+        data_option("--tensors", metavar="FILE", type=FILE, help="YAML that names the inputs of a program."),
+        data_option(
             "-O",
             "--option",
             "option_texts",
@@ -57,17 +61,17 @@ def model_options(command: Command) -> Command:
             metavar="KEY=VALUE",
             help="An option of a model file's build; repeatable.",
         ),
-        click.option(
+        data_option(
             "--dim",
             "dim_texts",
             multiple=True,
             metavar="INPUT.AXIS=SIZE",
             help="The size of a dynamic dimension of a .pt2 file, as in x.0=7; repeatable.",
         ),
-        click.option("--small", is_flag=True, help="Short for -O small=true: a size that runs in seconds."),
-        click.option("--part", metavar="NAME", help="Short for -O part=NAME: a part of the model alone."),
-        click.option("--fresh", is_flag=True, help="Import the model file again, even if nothing that it depends on changed."),
-        click.option("--seed", type=click.IntRange(0, 2**32 - 1), default=0, show_default=True, help="Of random numbers."),
+        data_option("--small", is_flag=True, help="Short for -O small=true: a size that runs in seconds."),
+        data_option("--part", metavar="NAME", help="Short for -O part=NAME: a part of the model alone."),
+        data_option("--fresh", is_flag=True, help="Import the model file again, even if nothing that it depends on changed."),
+        SEED,
     ]
 
     @functools.wraps(command)
@@ -75,7 +79,7 @@ def model_options(command: Command) -> Command:
         chosen = {name: kwargs.pop(name) for name in PARAMETERS}
         return command(*args, spec=replace(model_spec(chosen), sparsity=sparsity), **kwargs)
 
-    return with_options(options, _sparsity_options(build))  # type: ignore[return-value]
+    return with_options(options, sparsity_options(build))  # type: ignore[return-value]
 
 
 def model_spec(chosen: Mapping[str, Any]) -> ModelSpec:
@@ -129,21 +133,21 @@ def _dims(texts: tuple[str, ...]) -> dict[str, int]:
     return sizes
 
 
-def _sparsity_options(command: Command) -> Command:
+def sparsity_options(command: Command) -> Command:
     """Add the options of sparsity, and pass them on as `sparsity`: a spec, a directory of sparse weights, or None. `--print-sparsity`
     prints the spec and ends the command."""
     options = [
-        click.option(
+        sparsity_option(
             "--sparsify",
             "texts",
             multiple=True,
             metavar="WEIGHT=RULE",
             help="Prune weights: '*.weight=magnitude:0.9:csr'; repeatable, the last match counts.",
         ),
-        click.option(
+        sparsity_option(
             "--sparsity", "path", metavar="FILE", type=FILE, help="A YAML spec, or a directory that `fuseflow sparsify` wrote."
         ),
-        click.option("--print-sparsity", is_flag=True, help="Print the spec, which `--sparsity` reads, and end."),
+        sparsity_option("--print-sparsity", is_flag=True, help="Print the spec, which `--sparsity` reads, and end."),
     ]
 
     @functools.wraps(command)

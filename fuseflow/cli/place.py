@@ -6,10 +6,14 @@ from typing import Any
 
 import click
 
-from fuseflow.cli.array_options import array_option
-from fuseflow.cli.common import FILE, json_option, machine_options
+from fuseflow.cli.array_options import array_option, array_setting
+from fuseflow.cli.command import options_of
+from fuseflow.cli.common import FILE, json_option, machine_options, output_option
 from fuseflow.cli.deferred import command
 from fuseflow.cli.program_options import program_options
+from fuseflow.cli.run_options import simulation_option
+
+_option = options_of("Placement")
 
 
 class PositiveNumber(click.FloatRange):
@@ -32,10 +36,10 @@ LONGEST = 86_400
     program_options(),
     machine_options(),
     array_option("An array: its name, or a YAML file.", required=True),
-    click.option(
+    array_setting(
         "--tracks", metavar="N", type=click.IntRange(1, 64), help="Links each way between two tiles.  [default: the array's]"
     ),
-    click.option(
+    _option(
         "--effort",
         metavar="X",
         type=PositiveNumber(10_000),
@@ -43,7 +47,7 @@ LONGEST = 86_400
         show_default=True,
         help="How many moves each run of annealing tries; 10 takes about half a second for 150 cells.",
     ),
-    click.option(
+    _option(
         "--seeds",
         metavar="N",
         type=click.IntRange(1, 1000),
@@ -51,17 +55,18 @@ LONGEST = 86_400
         show_default=True,
         help="The number of runs; the best one counts.",
     ),
-    click.option(
+    _option(
         "--exact",
         metavar="SECONDS",
         type=PositiveNumber(LONGEST),
         help="Then look for the shortest placement, and for a bound, for that long in each region.",
     ),
-    click.option(
+    simulation_option(
         "--run", "runs", is_flag=True, help="Run it, and print its cycles beside those without distances, at equal slots."
     ),
     json_option("the placements in numbers"),
-    click.option("-o", "--output", metavar="DIR", type=FILE, help="Write REGION.place.json and REGION.svg of each region here."),
+    output_option("-o", "--output", metavar="DIR", type=FILE, help="Write REGION.place.json and REGION.svg of each region here."),
+    often="data tensors fuse par schedule array effort exact run json output",
 )
 def place() -> None:
     """Compile MODEL (.py, module:function, .ein or .mlir), and place and route the graph of each region on an array of tiles.

@@ -19,6 +19,9 @@ from typing import Final, TextIO
 INTERRUPTED: Final = 130
 """The exit status of a command that was interrupted, as shells have it."""
 
+OUTPUT_CLOSED: Final = 141
+"""The exit status of a command whose output was a pipe that its reader closed, as shells have it: 128 and the number of SIGPIPE."""
+
 
 class Interruptions:
     """Whether the command of this process was interrupted: a library may turn a `KeyboardInterrupt` into another error."""

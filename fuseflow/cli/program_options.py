@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from fuseflow.cli.auto_options import AutoOptions, auto_options
-from fuseflow.cli.command import Command
+from fuseflow.cli.command import Command, options_of
 from fuseflow.cli.common import FILE, bundled, completed, with_options
-from fuseflow.cli.model_options import model_options, names_of_model, trained
+from fuseflow.cli.model_options import model_options, names_of_model, sparsity_option, trained
 from fuseflow.errors import UsageError
 from fuseflow.schedule.section import KEYWORDS, Fused, Named, Names, Section, Word
 from fuseflow.schedule.sections import SECTIONS
@@ -21,6 +21,9 @@ from fuseflow.schedule.sections import SECTIONS
 if TYPE_CHECKING:
     from fuseflow.frontend.model_spec import ModelSpec, PropagationSpec
     from fuseflow.schedule import Schedule
+
+training_option = options_of("Training")
+_schedule_option = options_of("Schedule")
 
 
 def _knowledge(fixed: tuple[str, ...], constants: bool) -> PropagationSpec:
@@ -32,13 +35,13 @@ def _knowledge(fixed: tuple[str, ...], constants: bool) -> PropagationSpec:
 knowledge_options = bundled(
     "knowledge",
     _knowledge,
-    click.option(
+    sparsity_option(
         "--fixed",
         multiple=True,
         metavar="PATTERN",
         help="Inputs that store the same entries in every run, such as a graph: 'adj'; repeatable.",
     ),
-    click.option("--constants", is_flag=True, help="The numbers of weights and buffers are known, and not only their zeros."),
+    sparsity_option("--constants", is_flag=True, help="The numbers of weights and buffers are known, and not only their zeros."),
 )
 """Adds the options that say which values of a model are known, and passes them on as `knowledge`, a `PropagationSpec`."""
 
@@ -54,7 +57,7 @@ def _propagated(spec: ModelSpec, propagate: bool, knowledge: PropagationSpec) ->
 propagation_options = bundled(
     "spec",
     _propagated,
-    click.option("--propagate", is_flag=True, help="Leave out what no output needs, as `fuseflow propagate` shows it."),
+    sparsity_option("--propagate", is_flag=True, help="Leave out what no output needs, as `fuseflow propagate` shows it."),
     knowledge_options,
 )
 """Adds `--propagate` and the options of `knowledge_options`, and passes them on in `spec`, the `ModelSpec`."""
@@ -83,20 +86,20 @@ def _optimizers() -> Iterable[str]:
 training_options = bundled(
     "spec",
     _trained,
-    click.option("--train", is_flag=True, help="Take a training step of the model: forward, loss, backward and update."),
-    click.option(
+    training_option("--train", is_flag=True, help="Take a training step of the model: forward, loss, backward and update."),
+    training_option(
         "--loss",
         metavar="LOSS",
         shell_complete=completed(_losses),
         help="Of --train: cross_entropy:label_smoothing=0.1, mse,...  [default: what the model file says]",
     ),
-    click.option(
+    training_option(
         "--optimizer",
         metavar="OPTIMIZER",
         shell_complete=completed(_optimizers),
         help="Of --train: sgd:lr=0.2,momentum=0.9, adamw,...  [default: what the model file says, or sgd:lr=0.1]",
     ),
-    click.option("--gradients", is_flag=True, help="Of --train: the gradients of parameters are outputs, too."),
+    training_option("--gradients", is_flag=True, help="Of --train: the gradients of parameters are outputs, too."),
 )
 """Adds the options of a training step, and passes them on in `spec`, the `ModelSpec`."""
 
@@ -110,19 +113,19 @@ def _option(section: Section) -> Callable[[Any], Any]:
             complete = (
                 names_of_model(section.completion, "=" * isinstance(section, Named), others) if section.completion else None
             )
-            return click.option(flag, multiple=True, metavar=section.metavar, shell_complete=complete, help=section.help)
+            return _schedule_option(flag, multiple=True, metavar=section.metavar, shell_complete=complete, help=section.help)
         case Word(words=words):
-            return click.option(flag, type=click.Choice(words), help=section.help)
+            return _schedule_option(flag, type=click.Choice(words), help=section.help)
         case Section(of=kind) if kind is bool:
-            return click.option(f"--no-{section.key}", section.key, flag_value=False, default=None, help=section.help)
+            return _schedule_option(f"--no-{section.key}", section.key, flag_value=False, default=None, help=section.help)
         case _:
-            return click.option(flag, type=int if section.of is int else FILE, metavar=section.metavar, help=section.help)
+            return _schedule_option(flag, type=int if section.of is int else FILE, metavar=section.metavar, help=section.help)
 
 
 OPTIONS = (
     *(_option(section) for section in SECTIONS if section.help),
-    click.option("--schedule", "file", metavar="FILE", type=FILE, help="A schedule file; flags win."),
-    click.option("--print-schedule", is_flag=True, help="Print the schedule, which `--schedule` reads, and end."),
+    _schedule_option("--schedule", "file", metavar="FILE", type=FILE, help="A schedule file; flags win."),
+    _schedule_option("--print-schedule", is_flag=True, help="Print the schedule, which `--schedule` reads, and end."),
 )
 """The options, in the order of the help."""
 

@@ -8,6 +8,7 @@ from contextlib import contextmanager, nullcontext
 from typing import TYPE_CHECKING
 
 from fuseflow.cli.common import console, print_lines
+from fuseflow.cli.log_lines import log_lines
 from fuseflow.errors import visible
 from fuseflow.loop_progress import listening
 
@@ -62,8 +63,11 @@ def working(activity: str, quiet: bool) -> Iterator[None]:
 def following(activity: str, quiet: bool) -> Iterator[None]:
     """Show the activity while the block runs, and how far each of its counted loops is, with its rate and the time that is left. Print
     the notices of the block, such as why a model is imported anew in every run."""
-    notices = nullcontext() if quiet else _notices(console(stderr=True))
-    with notices, _loop_bar(activity, quiet) as tell, nullcontext() if tell is None else listening(tell):
+    with (
+        nullcontext() if quiet else log_lines(logging.INFO),
+        _loop_bar(activity, quiet) as tell,
+        nullcontext() if tell is None else listening(tell),
+    ):
         yield
 
 
@@ -134,32 +138,6 @@ def search_bar(quiet: bool, limit: float | None) -> Iterator[Callable[[str, int]
         yield tell
 
 
-class _Notice(logging.Handler):
-    """A log handler that prints the notices of the package, such as why a first run takes longer."""
-
-    def __init__(self, err: Console) -> None:
-        super().__init__(logging.INFO)
-        self.err = err
-
-    def emit(self, record: logging.LogRecord) -> None:
-        print_lines(self.err, [visible(record.getMessage())])
-
-
-@contextmanager
-def _notices(err: Console) -> Iterator[None]:
-    logger, handler = logging.getLogger("fuseflow"), _Notice(err)
-    before = logger.level, logger.propagate
-    logger.addHandler(handler)
-    logger.setLevel(logging.INFO)
-    logger.propagate = False  # a library may have set up another handler, which would say it again
-    try:
-        yield
-    finally:
-        logger.removeHandler(handler)
-        logger.setLevel(before[0])
-        logger.propagate = before[1]
-
-
 @contextmanager
 def firings_bar(quiet: bool, compiled: Compiled | None = None) -> Iterator[Report | None]:
     """Yield a callback for `Compiled.run` that shows the region and its firings, or None if `quiet` or without a terminal.
@@ -172,7 +150,7 @@ def firings_bar(quiet: bool, compiled: Compiled | None = None) -> Iterator[Repor
     err = console(stderr=True)
     expected = {} if compiled is None else {region.name: region.estimate.firings for region in compiled.regions}
     columns = ("spinner", "activity", "{task.fields[fired]:,} firings", "{task.fields[rate]}", "passed")
-    with _notices(err), terminal_bar(err, *columns, *(("bar", "left") if expected else ())) as bar:
+    with log_lines(logging.INFO), terminal_bar(err, *columns, *(("bar", "left") if expected else ())) as bar:
         if bar is None:
             yield None
             return

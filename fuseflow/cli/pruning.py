@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-import click
-
-from fuseflow.cli.common import FILE, json_option
+from fuseflow.cli.common import FILE, json_option, output_option
 from fuseflow.cli.deferred import command
-from fuseflow.cli.model_options import model_options
+from fuseflow.cli.model_options import model_options, sparsity_option
 from fuseflow.cli.program_options import knowledge_options
 
 
 @command(
     "Prune a PyTorch model and say what is kept of it.",
     model_options,
-    click.option(
+    output_option(
         "-o", "--output", metavar="DIR", type=FILE, help="Write the weights, masks and spec there, which `--sparsity DIR` reads."
     ),
     json_option("the rows"),
+    often="data data-dir option small sparsify sparsity json output",
 )
 def sparsify() -> None:
     """Make MODEL (.py, module:function) sparse as `--sparsify` and `--sparsity` say, without compiling it.
@@ -30,11 +29,12 @@ def sparsify() -> None:
     "Say what of a model its outputs need.",
     model_options,
     knowledge_options,
-    click.option(
+    sparsity_option(
         "--graph", is_flag=True, help="Analyse the graph of PyTorch operators, also of a model that has an Einsum form."
     ),
-    click.option("--all", "all_tensors", is_flag=True, help="Show inputs and results, too, and not only weights and buffers."),
+    output_option("--all", "all_tensors", is_flag=True, help="Show inputs and results, too, and not only weights and buffers."),
     json_option("the rows"),
+    often="data tensors option small sparsify sparsity fixed constants all json",
 )
 def propagate() -> None:
     """Say of each tensor of MODEL how many entries are dead, constant and needed, if what is pruned stays pruned.

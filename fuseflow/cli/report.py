@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from fuseflow.cli.common import FILE
+from fuseflow.cli.common import FILE, json_option, output_option
 from fuseflow.cli.deferred import command
 
 
@@ -12,11 +12,16 @@ from fuseflow.cli.deferred import command
     "Write a run, two runs or a sweep as one HTML page.",
     click.argument("run", type=FILE),
     click.argument("other", type=FILE, required=False),
-    click.option("-o", "--output", metavar="FILE", type=FILE, help="Where to write it; - is stdout.  [default: RUN/report.html]"),
-    click.option("--cycles", metavar="FILE", type=FILE, help="What `explain cycles --json FILE` found in the same run."),
-    click.option("--baseline", metavar="RUN", type=FILE, help="Say on the page how much faster RUN is than this run, by region."),
-    click.option("--store", metavar="FILE", type=FILE, help="The results of a sweep.  [default: out/NAME.sqlite]"),
-    click.option("--no-runs", is_flag=True, help="Of a sweep: leave out the runs of its points, for a smaller page."),
+    output_option(
+        "-o", "--output", metavar="FILE", type=FILE, help="Where to write it; - is stdout.  [default: RUN/report.html]"
+    ),
+    output_option("--cycles", metavar="FILE", type=FILE, help="What `explain cycles --json FILE` found in the same run."),
+    output_option(
+        "--baseline", metavar="RUN", type=FILE, help="Say on the page how much faster RUN is than this run, by region."
+    ),
+    output_option("--store", metavar="FILE", type=FILE, help="The results of a sweep.  [default: out/NAME.sqlite]"),
+    output_option("--no-runs", is_flag=True, help="Of a sweep: leave out the runs of its points, for a smaller page."),
+    json_option("what the page is about, and where it is,"),
     legend=False,
 )
 def report() -> None:

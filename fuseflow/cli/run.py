@@ -5,9 +5,17 @@ from __future__ import annotations
 import click
 
 from fuseflow.cli.array_options import placement_options
+from fuseflow.cli.common import output_option
 from fuseflow.cli.deferred import command
-from fuseflow.cli.program_options import program_options
-from fuseflow.cli.run_options import dump_options, energy_options, result_options, target_options, trace_options
+from fuseflow.cli.program_options import program_options, training_option
+from fuseflow.cli.run_options import (
+    dump_options,
+    energy_options,
+    result_options,
+    simulation_option,
+    target_options,
+    trace_options,
+)
 
 
 @command(
@@ -15,34 +23,35 @@ from fuseflow.cli.run_options import dump_options, energy_options, result_option
     program_options(simulates=True),
     target_options,
     placement_options,
-    click.option("--steps", metavar="N", type=click.IntRange(min=1), help="Of --train: take N steps.  [default: 1]"),
-    click.option(
+    training_option("--steps", metavar="N", type=click.IntRange(min=1), help="Of --train: take N steps.  [default: 1]"),
+    training_option(
         "--simulate",
         metavar="N",
         type=click.IntRange(min=1),
         help="Of --steps: simulate at most N steps, evenly spread.  [default: all whose cycles are not known]",
     ),
-    click.option(
+    simulation_option(
         "--sample",
         "sample_text",
         metavar="SHARE",
         help="Sample long regions: `2%` of the work, or as much as `error=1%` takes. Cycles have an interval then.",
     ),
-    click.option("--no-check", is_flag=True, help="Do not compare the outputs with PyTorch (or the dense interpreter)."),
-    click.option(
+    simulation_option("--no-check", is_flag=True, help="Do not compare the outputs with PyTorch (or the dense interpreter)."),
+    simulation_option(
         "--bisect", is_flag=True, help="Run Einsum by Einsum too, and say which is the first whose value differs from PyTorch."
     ),
-    click.option("--no-dedup", is_flag=True, help="Simulate every region, those that run like one before it too."),
-    click.option(
+    simulation_option("--no-dedup", is_flag=True, help="Simulate every region, those that run like one before it too."),
+    simulation_option(
         "--jobs", metavar="N", type=click.IntRange(min=1), help="Long regions at a time.  [default: the cores of this machine]"
     ),
-    click.option(
+    output_option(
         "--explain", is_flag=True, help="Find what the cycles go into, for the page of `report`. Needs -o; runs thrice."
     ),
     result_options("the graphs, outputs and result"),
     energy_options,
     trace_options,
     dump_options,
+    often="data tensors sparsify fuse par schedule machine set top json output",
 )
 def run() -> None:
     """Compile MODEL (.py, module:function, .ein or .mlir), execute it on its data and check the outputs.

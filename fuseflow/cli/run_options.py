@@ -9,13 +9,14 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from fuseflow.cli.command import Command
+from fuseflow.cli.command import Command, options_of
 from fuseflow.cli.common import (
     FILE,
     JsonFile,
     bundled,
     json_option,
     machine_options,
+    output_option,
     print_lines,
     print_pieces,
     refuse_inside,
@@ -34,6 +35,10 @@ if TYPE_CHECKING:
     from fuseflow.energy import EventEnergies, ProgramEnergy
     from fuseflow.machine.machine import Machine
     from fuseflow.run.result import Result
+
+simulation_option = options_of("Simulation")
+_energy_option = options_of("Energy")
+_trace_option = options_of("Traces and stages")
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,14 +61,14 @@ target_options = bundled(
     "target",
     _target,
     machine_options(),
-    click.option(
+    simulation_option(
         "--engine",
         type=click.Choice(ENGINES),
         default="auto",
         show_default=True,
         help="The simulator: the reference, the fast one, or by size. They give the same.",
     ),
-    click.option(
+    simulation_option(
         "--threads",
         metavar="N",
         type=click.IntRange(min=1),
@@ -118,12 +123,12 @@ def result_options(directory_holds: str) -> Callable[[Command], Command]:
         "output",
         ResultOutput,
         json_option("the result"),
-        click.option("-o", "--output", "directory", metavar="DIR", type=FILE, help=f"Write {directory_holds} here."),
-        click.option(
+        output_option("-o", "--output", "directory", metavar="DIR", type=FILE, help=f"Write {directory_holds} here."),
+        output_option(
             "--top", metavar="N", type=click.IntRange(min=1), help="Print the N busiest and most blocked nodes of each region."
         ),
-        click.option("--memory", is_flag=True, help="Print what memory did, by region and by tensor."),
-        click.option("--resources", is_flag=True, help="Print what each region occupies: lanes, ports, bytes on the chip."),
+        output_option("--memory", is_flag=True, help="Print what memory did, by region and by tensor."),
+        output_option("--resources", is_flag=True, help="Print what each region occupies: lanes, ports, bytes on the chip."),
     )
 
 
@@ -161,10 +166,10 @@ class EnergyRequest:
 energy_options = bundled(
     "energy",
     EnergyRequest,
-    click.option(
+    _energy_option(
         "--energy", is_flag=True, help="Print what each region takes: operators, FIFOs, control, workspaces, DRAM, leakage."
     ),
-    click.option(
+    _energy_option(
         "--energy-file", metavar="FILE", type=FILE, help="Take the energies of events from this YAML file; implies --energy."
     ),
 )
@@ -190,8 +195,8 @@ def _trace(trace: Path | None, trace_window: str | None) -> TraceRequest | None:
 trace_options = bundled(
     "trace",
     _trace,
-    click.option("--trace", metavar="FILE", type=FILE, help="Write a trace that Perfetto opens: t.json.gz, or t.json."),
-    click.option("--trace-window", metavar="START:END", help="Trace these cycles alone, firing by firing if they are few."),
+    _trace_option("--trace", metavar="FILE", type=FILE, help="Write a trace that Perfetto opens: t.json.gz, or t.json."),
+    _trace_option("--trace-window", metavar="START:END", help="Trace these cycles alone, firing by firing if they are few."),
 )
 """Adds the options of a trace, and passes them on as `trace`, a `TraceRequest` or None."""
 
@@ -219,7 +224,9 @@ def _dump(dump_after: tuple[str, ...], dump_dir: Path | None) -> StageDump:
 dump_options = bundled(
     "dump",
     _dump,
-    click.option("--dump-after", multiple=True, metavar="STAGE", callback=known_stage, help="Write a stage, or all; repeatable."),
-    click.option("--dump-dir", metavar="DIR", type=FILE, help="Where --dump-after writes."),
+    _trace_option(
+        "--dump-after", multiple=True, metavar="STAGE", callback=known_stage, help="Write a stage, or all; repeatable."
+    ),
+    _trace_option("--dump-dir", metavar="DIR", type=FILE, help="Where --dump-after writes."),
 )
 """Adds `--dump-after` and `--dump-dir`, and passes them on as `dump`, a `StageDump`."""

@@ -6,22 +6,15 @@ from typing import Any
 
 import click
 
-from fuseflow.cli.command import debug_option
-from fuseflow.cli.common import FILE
+from fuseflow.cli.command import CommandGroup, debug_option, options_of
+from fuseflow.cli.common import FILE, json_option, output_option
 from fuseflow.cli.deferred import command
 from fuseflow.report.figure_files import IMAGE_FORMATS
 
-
-class DefaultCommandGroup(click.Group):
-    """A command group in which `run` may be left out: the arguments of `run` may follow the group at once."""
-
-    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        if args and args[0] not in self.commands and args[0] not in ("-h", "--help", "--debug"):
-            args = ["run", *args]
-        return super().parse_args(ctx, args)
+_option = options_of("Sweep")
 
 
-@click.group(cls=DefaultCommandGroup, short_help="Compare schedules on data and machines.")
+@click.group(cls=CommandGroup, default="run", short_help="Compare schedules on data and machines.")
 @debug_option
 def sweep() -> None:
     """Estimate or simulate every point of a sweep file: schedules x data x machines.
@@ -32,25 +25,24 @@ def sweep() -> None:
 
 def sweep_options(command: Any) -> Any:
     """Add the file of a sweep, and the option of where its results are."""
-    store = click.option("--store", metavar="FILE", type=FILE, help="Where results are kept.  [default: out/NAME.sqlite]")
+    store = _option("--store", metavar="FILE", type=FILE, help="Where results are kept.  [default: out/NAME.sqlite]")
     return click.argument("file", type=FILE)(store(command))
 
 
 @command(
     "Do what is left of a sweep.",
     sweep_options,
-    click.option(
-        "--jobs", metavar="N", type=click.IntRange(min=1), help="Points at a time.  [default: the cores of this machine]"
-    ),
-    click.option("--memory", metavar="SIZE", help="Memory of all of them together, as in 8GB.  [default: most of what is free]"),
-    click.option("--scheduler", metavar="ADDRESS", help="Run the points on the Dask cluster of this scheduler."),
-    click.option(
+    _option("--jobs", metavar="N", type=click.IntRange(min=1), help="Points at a time.  [default: the cores of this machine]"),
+    _option("--memory", metavar="SIZE", help="Memory of all of them together, as in 8GB.  [default: most of what is free]"),
+    _option("--scheduler", metavar="ADDRESS", help="Run the points on the Dask cluster of this scheduler."),
+    _option(
         "--again",
         type=click.Choice(["failed", "stale", "unkept"]),
         multiple=True,
         help="Points that failed, ran in another fuseflow, or whose run was not kept; repeatable.",
     ),
-    click.option("--no-runs", is_flag=True, help="Do not keep the runs of simulations, which `report` opens, in the store."),
+    _option("--no-runs", is_flag=True, help="Do not keep the runs of simulations, which `report` opens, in the store."),
+    json_option("the progress"),
     group=sweep,
     legend=False,
 )
@@ -61,7 +53,7 @@ def run() -> None:
     """
 
 
-@command("How far a sweep is, and the best so far.", sweep_options, group=sweep, quiet=False, legend=False)
+@command("How far a sweep is, and the best so far.", sweep_options, json_option("the progress"), group=sweep, legend=False)
 def status() -> None:
     """Say how many points of FILE are done, failed and left, how long that may take, and which are the best so far."""
 
@@ -69,15 +61,15 @@ def status() -> None:
 @command(
     "The results of a sweep.",
     sweep_options,
-    click.option("--format", "form", type=click.Choice(["table", "csv", "parquet"]), default="table", show_default=True),
-    click.option("-o", "--output", metavar="FILE", type=FILE, help="Write here; - is stdout."),
-    click.option("--sort", metavar="COLUMN", help="The least first; -COLUMN: the most.  [default: the best first]"),
-    click.option("--where", multiple=True, metavar="TEXT", help="Lines for which it holds: fuse=full, cycles<1000; repeatable."),
-    click.option("--top", metavar="N", type=click.IntRange(min=1), help="The first N lines only."),
-    click.option("--timing", is_flag=True, help="Seconds and memory of each point, too; they differ from run to run."),
-    click.option("--others", is_flag=True, help="Rows of points that are no longer in FILE, too."),
+    output_option("--format", "form", type=click.Choice(["table", "csv", "parquet"]), default="table", show_default=True),
+    output_option("-o", "--output", metavar="FILE", type=FILE, help="Write here; - is stdout."),
+    output_option("--sort", metavar="COLUMN", help="The least first; -COLUMN: the most.  [default: the best first]"),
+    output_option("--where", multiple=True, metavar="TEXT", help="Lines for which it holds: fuse=full, cycles<1000; repeatable."),
+    output_option("--top", metavar="N", type=click.IntRange(min=1), help="The first N lines only."),
+    output_option("--timing", is_flag=True, help="Seconds and memory of each point, too; they differ from run to run."),
+    output_option("--others", is_flag=True, help="Rows of points that are no longer in FILE, too."),
+    json_option("the lines"),
     group=sweep,
-    quiet=False,
 )
 def show() -> None:
     """Print what is known of the points of FILE, the best first.
@@ -89,10 +81,10 @@ def show() -> None:
 @command(
     "Figures of a sweep.",
     sweep_options,
-    click.option("-o", "--output", metavar="DIR", type=FILE, required=True, help="Write the figures here."),
-    click.option("--format", "form", type=click.Choice(IMAGE_FORMATS), default="png", show_default=True),
+    output_option("-o", "--output", metavar="DIR", type=FILE, required=True, help="Write the figures here."),
+    output_option("--format", "form", type=click.Choice(IMAGE_FORMATS), default="png", show_default=True),
+    json_option("the list of figures"),
     group=sweep,
-    quiet=False,
     legend=False,
 )
 def plot() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import logging
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING
@@ -24,6 +25,8 @@ from fuseflow.tensors import Tensor
 
 if TYPE_CHECKING:
     from fuseflow.array.settings import ArraySettings
+
+_log = logging.getLogger(__name__)
 
 
 def lower_cut(
@@ -52,8 +55,10 @@ def lower_cut(
     digest = "" if store is None else cut_digest(program, schedule, machine, tensors, array)
     known = None if store is None else recall_cut(store, digest, schedule)
     if known is not None:
+        _log.debug("the cut of the program is read from the cache: nothing that decides it changed")
         known = with_later_readers(program, known)
         return known, *lower_for(program, known, machine, tensors)
+    _log.debug("the cut of the program is chosen anew: no cut of this program, schedule, machine and data is kept")
     from fuseflow.cut.best import lower_best  # takes long to load, and a cut that is kept does without
 
     lowered = lower_best(program, schedule, machine, tensors, array)

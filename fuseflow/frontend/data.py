@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 import numpy.typing as npt
@@ -14,6 +14,7 @@ from scipy import sparse
 from fuseflow.errors import DataError, did_you_mean
 from fuseflow.frontend.datasets import citation_full, images, ogb, planetoid
 from fuseflow.frontend.datasets.bigbird import bigbird_mask
+from fuseflow.frontend.datasets.files import RawFiles
 from fuseflow.frontend.datasets.graph_data import GraphData, Matrix, normalize_adjacency, torch_matrix
 from fuseflow.frontend.datasets.graph_files import read_graph_file, require_graph_file
 from fuseflow.frontend.datasets.karate import karate_club
@@ -155,6 +156,16 @@ class Data:
         return torch_matrix(self.inputs)
 
 
+def raw_files(name: str) -> RawFiles:
+    """Return what a graph of `FILE_READERS` is read from."""
+    raw: RawFiles = _distribution(name).raw_files(name)
+    return raw
+
+
+def _distribution(name: str) -> Any:
+    return next(module for module in (planetoid, citation_full, ogb) if name in module.TITLES)
+
+
 def has_files(name: str, data_dir: Path) -> bool:
     """Return whether the raw files of a graph of `FILE_READERS` are in a directory."""
     try:
@@ -166,7 +177,7 @@ def has_files(name: str, data_dir: Path) -> bool:
 
 def locate_files(name: str, data_dir: Path) -> Path:
     """Return the directory in `data_dir` that has the raw files of a graph of `FILE_READERS`. Raise `DataError` if there is none."""
-    folder: Path = next(m for m in (planetoid, citation_full, ogb) if name in m.TITLES).locate(name, data_dir)
+    folder: Path = _distribution(name).locate(name, data_dir)
     return folder
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 from dataclasses import replace
 
 from fuseflow.cut.cut_cache import cut_digest
@@ -12,6 +13,8 @@ from fuseflow.layouts.changes import from_json
 from fuseflow.machine.machine import Machine
 from fuseflow.private_store import PrivateStore
 from fuseflow.schedule import Schedule
+
+_log = logging.getLogger(__name__)
 
 
 def with_layouts(source: Source, schedule: Schedule, machine: Machine) -> Source:
@@ -27,10 +30,12 @@ def with_layouts(source: Source, schedule: Schedule, machine: Machine) -> Source
     digest = "" if store is None else cut_digest(source.program, schedule, machine, source.tensors)
     content = None if store is None else store.read(digest)
     if content is not None:
+        _log.debug("the layouts of the training step are read from the cache: nothing that decides them changed")
         changes, notices = json.loads(content)
         for values in changes:
             source = from_json(values, source.program).applied(source)
         return replace(source, notices=(*source.notices, *notices), arranged=True)
+    _log.debug("the layouts of the training step are chosen anew: none for this program, schedule, machine and data are kept")
     from fuseflow.layouts.search import choose_layouts  # takes long to load, and layouts that are kept do without
 
     best, kept = choose_layouts(source, schedule, machine)

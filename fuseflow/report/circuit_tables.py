@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import asdict
+from typing import Any
 
 from rich.markup import escape
 from rich.table import Table
@@ -67,6 +69,27 @@ def node_table(areas: Sequence[CircuitArea]) -> Table:
         for node, total in sorted(area.by_node.items(), key=lambda item: -item[1]):
             table.add_row(escape(area.name), escape(node), f"{total:,.0f}")
     return table
+
+
+def cosimulation_json(model: str, machine: str, tool: str, rows: Sequence[Cosimulation]) -> dict[str, Any]:
+    """Return the comparisons of circuits with the simulator as plain values (schema 1)."""
+    regions = [
+        {
+            "name": row.name,
+            "nodes": row.nodes,
+            "hops": row.hops,
+            "modules": row.modules,
+            "firings": row.firings,
+            "cycles": row.cycles,
+            "simulator_cycles": row.simulator_cycles,
+            "tokens": row.tokens,
+            "difference": None if row.difference is None else asdict(row.difference),
+            "hanging": list(row.hanging),
+            "simulation_only": list(row.simulation_only),
+        }
+        for row in rows
+    ]
+    return {"schema": 1, "model": model, "machine": machine, "tool": tool, "regions": regions}
 
 
 def cosimulation_table(rows: Sequence[Cosimulation]) -> Table:

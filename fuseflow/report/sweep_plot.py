@@ -125,6 +125,10 @@ class FigureFile:
     path: Path | None
     why_not: str = ""
 
+    def to_json(self) -> dict[str, str | None]:
+        """Return the figure as plain values."""
+        return {"name": self.name, "file": None if self.path is None else str(self.path), "why_not": self.why_not}
+
 
 def write_figures(sweep: Sweep, folder: Path, form: str) -> Iterator[FigureFile]:
     """Write the figures that the axes of a sweep allow. Raises `SweepError` if nothing is known yet, `UsageError` without matplotlib."""

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
+from typing import Any
 
 from fuseflow.sweep.point import Mode, code_version
-from fuseflow.sweep.sweep import MODE_WORDS, Sweep, SweepProgress, duration
+from fuseflow.sweep.sweep import MODE_WORDS, Sweep, SweepProgress, rest_text
 
 
 def count_progress(sweep: Sweep) -> SweepProgress:
@@ -19,8 +20,12 @@ def count_progress(sweep: Sweep) -> SweepProgress:
             row = rows.get(task.key)
             if row is not None and sweep.done(task, row):
                 tally.note(place, mode, row.outcome, reused=True)
+            else:
+                tally.expect(place, mode)
+    known = sum(len(sweep.chosen(mode)) for mode in sweep.modes)
     if sweep.tasks_are_known():
-        tally.total = sum(len(sweep.chosen(mode)) for mode in sweep.modes)
+        tally.total = known
+    tally.time.unknown = max(0, tally.total - known)
     return tally
 
 
@@ -34,8 +39,8 @@ def status_lines(sweep: Sweep, tally: SweepProgress) -> Iterator[str]:
     running = ", running now" if sweep.store.is_written_by_another else ""
     runs = f"{tally.total:,} runs (each point is estimated, the best are simulated): " if tally.total != size else ""
     counts = f"{tally.done - tally.failed:,} done, {tally.failed:,} failed, {tally.left:,} left"
-    mean = sum(row.outcome.seconds for row in rows) / max(len(rows), 1)
-    yield f"{runs}{counts}{running}" + (f" (about {duration(mean * tally.left)} on one core)" if tally.left and rows else "")
+    work = tally.time.work if tally.left else None
+    yield f"{runs}{counts}{running}" + ("" if work is None else f" ({rest_text(work)} of work on one core)")
     reasons = Counter(row.outcome.reason for row in rows if not row.outcome.ok)
     if reasons:
         yield "failed: " + ", ".join(f"{count:,} with {reason}" for reason, count in sorted(reasons.items()))
@@ -43,6 +48,24 @@ def status_lines(sweep: Sweep, tally: SweepProgress) -> Iterator[str]:
     if stale:
         yield f"{stale:,} rows are of another fuseflow than this; `--again stale` does them again"
     yield from _best(sweep, tally)
+
+
+def status_json(sweep: Sweep, tally: SweepProgress) -> dict[str, Any]:
+    """Return the progress of a sweep as plain values (schema 1): its points, its runs, and the best point of each workload and mode."""
+    best = [
+        {"mode": mode, "value": value, "objective": sweep.file.content.objective, "point": dict(place.labels)}
+        for (_, mode), (value, place) in tally.best.items()
+    ]
+    return {
+        "schema": 1,
+        "sweep": str(sweep.file.path),
+        "points": len(sweep.space),
+        "runs": tally.total,
+        "done": tally.done - tally.failed,
+        "failed": tally.failed,
+        "left": tally.left,
+        "best": best,
+    }
 
 
 def _best(sweep: Sweep, tally: SweepProgress) -> Iterator[str]:

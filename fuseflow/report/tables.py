@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from copy import copy
 from dataclasses import dataclass
 from operator import attrgetter
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from rich import box
 from rich.align import VerticalAlignMethod
@@ -21,6 +21,8 @@ from fuseflow.lower.lanes import without_lanes
 from fuseflow.ops import OPERATORS, REDUCERS, Operator
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from fuseflow.run.check import Check
     from fuseflow.run.compiled import Compiled
     from fuseflow.run.result import Result
@@ -79,6 +81,16 @@ def plain_table(*columns: str, numbers_from: int, footer: bool = False) -> Table
     for n, column in enumerate(columns):
         table.add_column(column, justify="right" if n >= numbers_from else "left", no_wrap=True, vertical=vertical)
     return table
+
+
+def operators_json() -> dict[str, Any]:
+    """Return the operators and reductions as plain values (schema 1)."""
+    operators = [
+        {"name": row.name, "operands": row.arity, "symbol": row.symbol, "unit": row.unit, "flops": row.flops}
+        for row in OPERATORS.values()
+    ]
+    reductions = [{"name": row.name, "identity": f"{row.identity:g}", "unit": row.unit} for row in REDUCERS.values()]
+    return {"schema": 1, "operators": operators, "reductions": reductions}
 
 
 def add_footer(table: Table, *cells: str) -> None:
@@ -141,6 +153,25 @@ def compiled_table(compiled: Compiled) -> Table:
         numbers = (len(region.einsums), region.graph.node_count, cost.cycles, cost.flops, cost.bytes)
         table.add_row(escape(region.name), ",".join(region.fused.order), *(f"{n:,.0f}" for n in numbers))
     return table
+
+
+def compiled_json(compiled: Compiled, target: Path | None) -> dict[str, Any]:
+    """Return the table of the regions as plain values (schema 1), with the file or directory that was written."""
+    regions = [
+        {
+            "name": region.name,
+            "order": list(region.fused.order),
+            "einsums": list(region.einsums),
+            "nodes": region.graph.node_count,
+            "roofline": region.estimate.cycles,
+            "flops": region.estimate.flops,
+            "bytes": region.estimate.bytes,
+        }
+        for region in compiled.regions
+    ]
+    written = None if target is None else str(target)
+    schedule = compiled.schedule.to_yaml()
+    return {"schema": 1, "model": compiled.name, "schedule": schedule, "written": written, "regions": regions}
 
 
 def result_table(result: Result) -> Table:

@@ -82,6 +82,11 @@ class DaskRunner:
                 f"the cluster at `{address}` cannot run fuseflow: {error}", hint="install the same fuseflow on all its machines"
             ) from error
 
+    @property
+    def jobs(self) -> int:
+        """The number of points that run at a time: one in each thread of a worker."""
+        return max(1, sum(map(int, self.client.nthreads().values())))
+
     def learn(self, source: str, mode: str, peak: int) -> None:
         """Do nothing: each worker runs as many points at a time as it has threads, whatever memory they take."""
 

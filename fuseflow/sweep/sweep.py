@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Protocol
@@ -10,6 +9,7 @@ from typing import Protocol
 from fuseflow.sweep.design_space import DesignSpace, LabeledPoint, SweepFile
 from fuseflow.sweep.point import ALL_MODES, Mode, Task, TaskOutcome, code_version, value_name
 from fuseflow.sweep.store import ResultRow, Store
+from fuseflow.sweep.time_left import Rest, TimeLeft
 
 MODE_WORDS: dict[Mode, str] = {"estimate": "expected ", "sample": "sampled ", "simulate": ""}
 """The word before the name of a value, by the mode in which it was measured."""
@@ -21,22 +21,17 @@ PointCallback = Callable[[LabeledPoint, Task, TaskOutcome], None]
 class SweepProgress:
     """The progress of a sweep.
 
-    `total` is the number of tasks, as far as it is known. `objective` names a value for which less is better. `reused` is the
-    number of done tasks that were done in an earlier run.
+    `total` is the number of tasks, as far as it is known. `objective` names a value for which less is better.
     """
 
     total: int
     objective: str
     done: int = 0
     failed: int = 0
-    reused: int = 0
-    clock: Callable[[], float] = time.monotonic
+    time: TimeLeft = field(default_factory=TimeLeft)
+    """What is known of the seconds that the tasks take."""
     best: dict[tuple[str, Mode], tuple[float, LabeledPoint]] = field(default_factory=dict)
     """The least value and its point, by workload and mode."""
-    _began: float = field(init=False)
-
-    def __post_init__(self) -> None:
-        self._began = self.clock()
 
     @property
     def left(self) -> int:
@@ -46,7 +41,11 @@ class SweepProgress:
     def note(self, labeled: LabeledPoint, mode: Mode, outcome: TaskOutcome, reused: bool = False) -> None:
         """Count the outcome of the task of a point in a mode, which an earlier run did if `reused`, and note the best value."""
         self.done += 1
-        self.reused += reused
+        labels = {**labeled.labels, "mode": mode}
+        if reused:
+            self.time.learn(labels, outcome.seconds)
+        else:
+            self.time.note(labeled.point.key(mode), labels, outcome.seconds)
         if not outcome.ok:
             self.failed += 1
             return
@@ -54,18 +53,21 @@ class SweepProgress:
         if value is not None and (key not in self.best or value < self.best[key][0]):
             self.best[key] = value, labeled
 
-    @property
-    def seconds_left(self) -> float | None:
-        """The seconds that are left at the rate of this run. None before a task was done in it."""
-        new = self.done - self.reused
-        return None if not new else self.left * (self.clock() - self._began) / new
+    def expect(self, labeled: LabeledPoint, mode: Mode) -> None:
+        """Note that the task of a point in a mode is left."""
+        self.time.expect(labeled.point.key(mode), {**labeled.labels, "mode": mode})
+
+    def take_tasks(self, other: SweepProgress) -> None:
+        """Take over the number of tasks, and the tasks that are left, of a progress that knows more of them."""
+        self.total = other.total
+        self.time.take_tasks(other.time)
 
     def line(self, axes: tuple[str, ...]) -> str:
         """Return the progress as a line, with the best point in the mode that was noted last, named by its labels on `axes`."""
         parts = [f"{self.done:,} of {self.total:,}"]
         parts += [f"{self.failed:,} failed"] if self.failed else []
-        if self.left and self.seconds_left is not None:
-            parts.append(f"{duration(self.seconds_left)} left")
+        if self.left and (rest := self.time.rest) is not None:
+            parts.append(f"{rest_text(rest)} left")
         if self.best:
             _, mode = list(self.best)[-1]
             value, labeled = min((best for (_, of), best in self.best.items() if of == mode), key=lambda best: best[0])
@@ -73,6 +75,15 @@ class SweepProgress:
             expected = MODE_WORDS[mode]
             parts.append(f"best {value:,} {expected}{self.objective}{f' at {name}' if name else ''}")
         return ", ".join(parts)
+
+
+def rest_text(rest: Rest) -> str:
+    """Return the seconds that are left as text.
+
+    >>> rest_text(Rest(43.2, is_whole=True)), rest_text(Rest(100, is_whole=False))
+    ('about 43 s', 'more than 2 min')
+    """
+    return f"{'about' if rest.is_whole else 'more than'} {duration(rest.seconds)}"
 
 
 def duration(seconds: float) -> str:
@@ -87,7 +98,10 @@ def duration(seconds: float) -> str:
 
 
 class Runner(Protocol):
-    """A runner of tasks."""
+    """A runner of tasks, of which it runs `jobs` at a time."""
+
+    @property
+    def jobs(self) -> int: ...
 
     def run(self, tasks: Iterable[Task]) -> Iterator[tuple[Task, TaskOutcome]]:
         """Yield every task with its outcome as soon as it is known, in any order. A task that fails has an outcome, too.

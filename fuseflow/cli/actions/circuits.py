@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from fuseflow.cli.array_options import ArrayRequest, array_of
-from fuseflow.cli.common import JsonFile, console, print_pieces, require_writable, say
+from fuseflow.cli.common import JsonFile, print_lines, print_pieces, require_writable
 from fuseflow.cli.progress import counting_bar, following
 from fuseflow.cli.request import ProgramRequest, region_number
 from fuseflow.cli.run_options import Target
@@ -19,7 +19,7 @@ from fuseflow.hardware.circuit_files import bounded_circuit
 from fuseflow.hardware.cosimulate import Cosimulation, cosimulate
 from fuseflow.hardware.rtl_simulators import PYTHON, find_tool
 from fuseflow.machine.machine import Machine
-from fuseflow.report.circuit_tables import area_lines, area_table, cosimulation_table, node_table, part_table
+from fuseflow.report.circuit_tables import area_lines, area_table, cosimulation_json, cosimulation_table, node_table, part_table
 from fuseflow.report.tables import print_table
 from fuseflow.samml.nodes import Graph
 from fuseflow.sim import Engine, Simulation, simulate
@@ -67,6 +67,7 @@ def cosimulate_command(
     on_array: ArrayRequest | None,
     region: str | None,
     wave: Path | None,
+    json_file: JsonFile,
     quiet: bool,
 ) -> None:
     if wave is not None:
@@ -87,10 +88,14 @@ def cosimulate_command(
             comparison.report = lambda: progress(len(comparison.rows), len(compiled.regions) if region is None else 1)
             compiled.run(check=False, dedup=False, execute=comparison)
     finally:
+        json_file.write(lambda: cosimulation_json(compiled.name, machine.name, tool, comparison.rows))
         if not quiet and comparison.rows:
-            print_table(console(), cosimulation_table(comparison.rows))
+            out = json_file.console()
+            print_table(out, cosimulation_table(comparison.rows))
             if units := sorted({unit for row in comparison.rows for unit in row.simulation_only}):
-                say(f"note: no synthesizer takes the units {', '.join(units)}: their arithmetic is for simulation only")
+                print_lines(
+                    out, [f"note: no synthesizer takes the units {', '.join(units)}: their arithmetic is for simulation only"]
+                )
     for row in comparison.rows:
         if row.difference is not None:
             hanging = [f"these nodes of the circuit wait for ever: {', '.join(f'`{name}`' for name in row.hanging)}"]

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from fuseflow.cli.array_options import ArrayRequest, array_of
 from fuseflow.cli.common import (
     CIRCUIT_MACHINE,
+    JsonFile,
     console,
     print_lines,
     print_notices,
@@ -28,7 +29,7 @@ from fuseflow.hardware.verilog import require_circt
 from fuseflow.lower.schedule_annotations import unstated_sections
 from fuseflow.machine.files import load_machine
 from fuseflow.machine.machine import Machine
-from fuseflow.report.tables import compiled_table, print_table
+from fuseflow.report.tables import compiled_json, compiled_table, print_table
 from fuseflow.run.artifacts import CIRCUITS, DIRECTORY_FORMS
 
 if TYPE_CHECKING:
@@ -45,8 +46,11 @@ def compile_command(
     machine: Machine | None,
     on_array: ArrayRequest | None,
     dump: StageDump,
+    json_file: JsonFile,
     quiet: bool,
 ) -> None:
+    if json_file.to_stdout and emit is not None and (output is None or str(output) == "-"):
+        raise UsageError("`--json` and `--emit` both write standard output", hint="give one of them a file")
     circuit = emit in (CIRCUITS, VERILOG)
     if machine is not None and not circuit:
         raise UsageError(f"a machine is of `--emit {CIRCUITS}` and `--emit {VERILOG}`", hint="leave `--machine` and `--set` out")
@@ -57,13 +61,14 @@ def compile_command(
     if emit in DIRECTORY_FORMS and (output is None or str(output) == "-"):
         raise UsageError(f"`--emit {emit}` writes a directory of files", hint="say where: `-o DIR`")
     target = output or (Path("out") / program.name if emit is None else None)
-    _require_writable(target, emit, program, dump)
+    _require_writable(target, emit, program, dump, json_file)
     if emit == VERILOG:
         require_circt()
     on = Target(machine or load_machine(CIRCUIT_MACHINE), array=array_of(on_array)) if circuit else None
     placed: Mapping[str, PlacedRegion] = {}
     with reserved_stdout(emit is not None and emit not in DIRECTORY_FORMS) as stdout:
-        compiled = program.compile(on, quiet=quiet, observe=dump).compiled
+        scheduled = program.compile(on, quiet=quiet, observe=dump)
+        compiled = scheduled.compiled
         if on_array is not None:
             compiled, placed = on_array.linked(compiled, quiet)
     if emit == "fibertree" and target is not None:
@@ -81,9 +86,11 @@ def compile_command(
     elif target is not None:
         compiled.save(target)
         if not quiet:
-            print_table(console(), compiled_table(compiled))
-            say(f"written to {target}")
-            print_notices(console(), compiled.notices)
+            out = json_file.console()
+            print_table(out, compiled_table(compiled))
+            print_lines(out, [f"written to {target}"])
+            print_notices(out, compiled.notices)
+    json_file.write(lambda: scheduled.json(compiled_json(compiled, target)))
 
 
 def _print_placed(array: ArraySettings, placed: Mapping[str, PlacedRegion]) -> None:
@@ -94,7 +101,9 @@ def _print_placed(array: ArraySettings, placed: Mapping[str, PlacedRegion]) -> N
     print_lines(console(), assumed_lines(array))
 
 
-def _require_writable(target: Path | None, emit: str | None, program: ProgramRequest, dump: StageDump) -> None:
+def _require_writable(
+    target: Path | None, emit: str | None, program: ProgramRequest, dump: StageDump, json_file: JsonFile
+) -> None:
     """Raise an error before the work if the target, a file or directory, cannot be written, or if another output would be in it."""
     if target is None or (emit is not None and str(target) == "-"):
         return
@@ -105,4 +114,4 @@ def _require_writable(target: Path | None, emit: str | None, program: ProgramReq
     else:
         require_writable(target, directory=emit == "fibertree")
     if emit is None or emit == VERILOG:
-        refuse_inside(target, dump_dir=dump.directory, auto_schedule=program.auto.file)
+        refuse_inside(target, dump_dir=dump.directory, auto_schedule=program.auto.file, json=json_file.path)

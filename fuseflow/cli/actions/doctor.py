@@ -7,6 +7,7 @@ import platform
 import sys
 import tempfile
 from collections.abc import Callable, Iterator
+from dataclasses import asdict
 from pathlib import Path
 
 import click
@@ -14,7 +15,7 @@ import numpy as np
 from packaging.requirements import Requirement
 
 import fuseflow as ff
-from fuseflow.cli.common import console, require_writable
+from fuseflow.cli.common import JsonFile, require_writable
 from fuseflow.cp_sat import CpSatProblem, Objective
 from fuseflow.native.kernel_library import package_stores, user_store
 from fuseflow.native.processor import has_levels
@@ -30,9 +31,11 @@ def build(data):
 """
 
 
-def doctor() -> None:
+def doctor(json_file: JsonFile, quiet: bool) -> None:
     rows = [*check_packages(), *(_attempt(name, check) for name, check in CHECKS.items())]
-    print_table(console(), check_table(rows))
+    json_file.write(lambda: {"schema": 1, "checks": [asdict(row) for row in rows]})
+    if not quiet:
+        print_table(json_file.console(), check_table(rows))
     if wrong := [row.name for row in rows if not row.passed]:
         click.echo(f"wrong: {', '.join(wrong)}", err=True)
         raise click.exceptions.Exit(1)

@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import asdict
 
+import click
+
 from fuseflow.array.settings import ArraySettings
+from fuseflow.cli import explain as commands
+from fuseflow.cli.command import same_request
 from fuseflow.cli.common import JsonFile, print_lines, print_notices, print_pieces
 from fuseflow.cli.progress import firings_bar
 from fuseflow.cli.request import ProgramRequest
+from fuseflow.cli.run import run as run_command
 from fuseflow.cli.run_options import Target
+from fuseflow.cli.schedule import schedule as schedule_command
 from fuseflow.explain.array_cuts import explain_cuts
 from fuseflow.explain.cycles import explain_cycles
 from fuseflow.explain.fusion import explain_fusion
@@ -35,15 +42,43 @@ from fuseflow.report.fusion_tables import (
 from fuseflow.report.order_tables import assumed_line, order_json, order_lines
 from fuseflow.report.plan_tables import comparison, part_table, plan_json
 from fuseflow.report.sparsity_tables import attribute_table
+from fuseflow.report.summary_lines import summary_json, summary_lines
 from fuseflow.report.training_tables import stored_table
 from fuseflow.run.training.phase_costs import stored_for_later
 
+MORE: Mapping[str, click.Command] = {
+    "explain cycles": commands.cycles,
+    "explain fusion": commands.fusion,
+    "explain order": commands.order,
+    "schedule --budget medium -o best.yaml": schedule_command,
+    "run -o out/run --explain": run_command,
+}
+"""The commands that say more than the summary."""
 
-def order(program: ProgramRequest, rule: CountingRule | None, json_file: JsonFile) -> None:
-    scheduled = program.compile()
+
+def summary(program: ProgramRequest, target: Target, no_changes: bool, json_file: JsonFile, quiet: bool) -> None:
+    scheduled = program.compile(target, quiet=quiet)
+    with firings_bar(quiet, scheduled.compiled) as progress:
+        report = explain_cycles(scheduled.compiled, target.engine, progress, not no_changes)
+    json_file.write(lambda: scheduled.json(summary_json(report)))
+    if quiet:
+        return
+    out = json_file.console()
+    print_lines(out, [*summary_lines(report), "", "more:"])
+    context = click.get_current_context()
+    asked = {words: same_request(context, declared) for words, declared in MORE.items()}
+    print_lines(out, (f"  fuseflow {words} {request}" for words, request in asked.items()))
+    print_lines(out, ["  fuseflow report out/run"])
+    print_notices(out, report.result.settings.notices)
+
+
+def order(program: ProgramRequest, rule: CountingRule | None, json_file: JsonFile, quiet: bool) -> None:
+    scheduled = program.compile(quiet=quiet)
     compiled = scheduled.compiled
     reports = explain_order(compiled, rule)
     json_file.write(lambda: scheduled.json(order_json(compiled, reports)))
+    if quiet:
+        return
     out = json_file.console()
     if assumed := assumed_line(compiled):
         out.print(assumed, "\n", soft_wrap=True, sep="")
@@ -52,8 +87,8 @@ def order(program: ProgramRequest, rule: CountingRule | None, json_file: JsonFil
     print_notices(out, overruled_notices(compiled.source.program, compiled.schedule, compiled.regions))
 
 
-def fusion(program: ProgramRequest, array: ArraySettings | None, json_file: JsonFile) -> None:
-    scheduled = program.compile(Target(load_machine("rda"), array=array))
+def fusion(program: ProgramRequest, array: ArraySettings | None, json_file: JsonFile, quiet: bool) -> None:
+    scheduled = program.compile(Target(load_machine("rda"), array=array), quiet=quiet)
     source, schedule = scheduled.compiled.source, scheduled.compiled.schedule
     report = explain_fusion(source, schedule, scheduled.compiled.machine, program.schedule)
     cuts = () if array is None else explain_cuts(scheduled.compiled, array)
@@ -69,6 +104,8 @@ def fusion(program: ProgramRequest, array: ArraySettings | None, json_file: Json
         **({"stored_for_backward": [asdict(row) for row in kept]} if trains else {}),
     }
     json_file.write(lambda: scheduled.json(told))
+    if quiet:
+        return
     out = json_file.console()
     print_pieces(out, [pair_table(report), *(("", *cut_lines(cuts)) if cuts else ()), "", producer_table(report)])
     if settings.left_out:
@@ -99,13 +136,15 @@ def cycles(program: ProgramRequest, target: Target, top: int, no_changes: bool, 
     print_notices(out, report.result.settings.notices)
 
 
-def plan(program: ProgramRequest, machine: Machine, simulate: bool, json_file: JsonFile) -> None:
-    scheduled = program.compile(Target(machine))
+def plan(program: ProgramRequest, machine: Machine, simulate: bool, json_file: JsonFile, quiet: bool) -> None:
+    scheduled = program.compile(Target(machine), quiet=quiet)
     schedule = scheduled.compiled.schedule
     if scheduled.choice is not None and not schedule.plan:
         json_file.write(lambda: scheduled.json(plan_json(NO_PLAN, scheduled.compiled.name, schedule.to_yaml())))
-        json_file.console().print("no plan takes fewer cycles than the operands as they are")
+        if not quiet:
+            json_file.console().print("no plan takes fewer cycles than the operands as they are")
         return
     report = explain_plan(load(program.model), schedule, machine, simulate)
     json_file.write(lambda: scheduled.json(plan_json(report, scheduled.compiled.name, schedule.to_yaml())))
-    print_pieces(json_file.console(), [part_table(report), "", comparison(report)])
+    if not quiet:
+        print_pieces(json_file.console(), [part_table(report), "", comparison(report)])

@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import partial
 from pathlib import Path
 
-from fuseflow.cli.common import console, print_lines, require_writable, write_out
+from fuseflow.cli.common import JsonFile, console, print_lines, require_writable, write_out
 from fuseflow.cli.progress import counting_bar, following
 from fuseflow.errors import UsageError
 from fuseflow.filesystem import json_text, read_json, write_text
@@ -27,6 +27,7 @@ def report(
     baseline: Path | None,
     store: Path | None,
     no_runs: bool,
+    json_file: JsonFile,
     quiet: bool,
 ) -> None:
     is_sweep = run.suffix in SWEEP_SUFFIXES and not run.is_dir()
@@ -34,8 +35,18 @@ def report(
     make = partial(_sweep, run, store, no_runs, quiet) if is_sweep else partial(_runs, run, other, cycles, baseline, quiet)
     beside = run / PAGE if run.is_dir() else run.with_suffix(".html")
     target = output or (beside if other is None else Path(COMPARISON))
+    sources = [str(path) for path in (run, other, cycles, baseline) if path is not None]
+    about = {
+        "schema": 1,
+        "page": str(target),
+        "kind": "sweep" if is_sweep else "run" if other is None else "comparison",
+        "of": sources,
+    }
     if str(target) == "-":
+        if json_file.to_stdout:
+            raise UsageError("`--json` and `-o` both write standard output", hint="give one of them a file")
         write_out(make(), None)
+        json_file.write(lambda: about)
         return
     require_writable(target, directory=False)
     if target.exists() and any(target.samefile(source) for source in (run, other, cycles, baseline) if source is not None):
@@ -44,6 +55,7 @@ def report(
     if run.is_dir() and target.absolute() == (run / PAGE).absolute():
         _note(run)
     write_out(content, target)
+    json_file.write(lambda: about)
     if not quiet:
         print_lines(console(stderr=True), [f"report: {target}"])
 

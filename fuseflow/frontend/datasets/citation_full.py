@@ -8,7 +8,7 @@ import numpy as np
 from scipy import sparse
 
 from fuseflow.errors import DataError, FileError
-from fuseflow.frontend.datasets.files import find_folder, open_archive
+from fuseflow.frontend.datasets.files import RawFiles, find_folder, open_archive
 from fuseflow.frontend.datasets.graph_data import GraphData, undirected_adjacency
 from fuseflow.tensors.sparse_files import read_named_csr
 
@@ -39,7 +39,12 @@ def read_citation(name: str, data_dir: Path | None) -> GraphData:
     return GraphData(undirected_adjacency(nodes, *edges.coords), present, labels.astype(np.int64), classes)
 
 
+def raw_files(name: str) -> RawFiles:
+    """Return what a graph of `TITLES` is read from."""
+    places = (f"{TITLES[name]}/raw", TITLES[name], f"{name}/raw", name, "raw", ".")
+    return RawFiles(TITLES[name], places, (f"{name}.npz",), _SOURCE)
+
+
 def locate(name: str, data_dir: Path | None) -> Path:
     """Return the directory in `data_dir` that has the file of a graph. Raise `DataError` if there is none."""
-    places = [f"{TITLES[name]}/raw", TITLES[name], f"{name}/raw", name, "raw", "."]
-    return find_folder(TITLES[name], data_dir, places, [f"{name}.npz"], _SOURCE)
+    return find_folder(raw_files(name), data_dir)

@@ -5,8 +5,9 @@ from __future__ import annotations
 import gzip
 import warnings
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, TypeVar
 
@@ -23,16 +24,26 @@ _MOST_RATIO: Final = 100
 """A packed table may hold this many times its size, or `_FREE_BYTES`: a file of a few kilobytes must not take minutes."""
 
 
-def find_folder(title: str, data_dir: Path | None, places: Sequence[str], files: Sequence[str], source: str) -> Path:
-    """Return the first folder of `places`, paths below `data_dir`, that has all `files`. `title` is the data set in messages.
-    Raise `DataError` that names the missing files and their `source`."""
-    advice = f"get it from {source}"
+@dataclass(frozen=True, slots=True)
+class RawFiles:
+    """The raw files of a data set, whose `title` messages have: the `places`, paths below a data directory, in one of which all `files`
+    lie, and the `source` from which they come."""
+
+    title: str
+    places: tuple[str, ...]
+    files: tuple[str, ...]
+    source: str
+
+
+def find_folder(raw: RawFiles, data_dir: Path | None) -> Path:
+    """Return the first folder of the places that has all files. Raise `DataError` that names the missing files and their source."""
+    title, files, advice = raw.title, raw.files, f"get it from {raw.source}"
     if data_dir is None:
         hint = f"pass their directory with --data-dir; {advice}; or take `synthetic:`"
         raise DataError(f"data set {title} needs its raw files", hint=hint)
     if not data_dir.is_dir():
         raise DataError(f"no directory {data_dir}", hint=f"the raw files of {title} go there; {advice}")
-    folders = [data_dir / place for place in places]
+    folders = [data_dir / place for place in raw.places]
     partial = [folder for folder in folders if any((folder / file).exists() for file in files)]
     for folder in partial:
         if all((folder / file).is_file() for file in files):

@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fuseflow.errors import DataError
-from fuseflow.frontend.datasets.files import find_folder, read_csv
+from fuseflow.frontend.datasets.files import RawFiles, find_folder, read_csv
 from fuseflow.frontend.datasets.graph_data import MOST_CLASSES, GraphData, adjacency_of
 
 _CITES = "relations/paper___cites___paper/edge.csv.gz"
@@ -61,13 +61,18 @@ def read_ogb(name: str, data_dir: Path | None) -> GraphData:
     return GraphData(edges, features, labels, classes)
 
 
-def locate(name: str, data_dir: Path | None) -> Path:
-    """Return the directory in `data_dir` that has the raw files of a graph. Raise `DataError` if there is none."""
+def raw_files(name: str) -> RawFiles:
+    """Return what a graph of `TITLES` is read from."""
     distribution = _DISTRIBUTIONS[name]
     folder = distribution.folder
     short = name.partition("-")[2] or name
     places = (f"{folder}/raw", f"{folder.replace('_', '-')}/raw", f"{short}/raw", "raw", ".")
-    return find_folder(distribution.title, data_dir, places, distribution.files, distribution.source)
+    return RawFiles(distribution.title, places, distribution.files, distribution.source)
+
+
+def locate(name: str, data_dir: Path | None) -> Path:
+    """Return the directory in `data_dir` that has the raw files of a graph. Raise `DataError` if there is none."""
+    return find_folder(raw_files(name), data_dir)
 
 
 def _labels(file: Path, nodes: int) -> tuple[npt.NDArray[np.int64], int]:

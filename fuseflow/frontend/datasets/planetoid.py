@@ -16,6 +16,7 @@ from scipy import sparse
 from fuseflow.errors import DataError, FileError
 from fuseflow.filesystem import read_bytes, read_text
 from fuseflow.frontend.datasets.array_pickles import array_of, read_pickle
+from fuseflow.frontend.datasets.files import RawFiles
 from fuseflow.frontend.datasets.graph_data import GraphData, undirected_adjacency
 from fuseflow.requirements import install_command
 
@@ -96,9 +97,22 @@ def _test_index(file: Path) -> np.ndarray[Any, np.dtype[np.int64]]:
         raise DataError(f"{file} is not a list of node numbers: {error}") from error
 
 
+def raw_files(name: str) -> RawFiles:
+    """Return what a graph of `TITLES` is read from."""
+    files = tuple(f"ind.{name}.{part}" for part in (*_PARTS, "test.index"))
+    return RawFiles(
+        TITLES[name], (f"{TITLES[name]}/raw", TITLES[name], "raw", "."), files, "https://github.com/kimiyoung/planetoid"
+    )
+
+
+def download_folder() -> Path:
+    """Return the folder into which PyTorch Geometric downloads graphs of this distribution."""
+    return Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "fuseflow" / "planetoid"
+
+
 def locate(name: str, data_dir: Path) -> Path:
     """Return the directory in `data_dir` that has the raw files of a graph. Raise `DataError` if there is none."""
-    folders = [data_dir / TITLES[name] / "raw", data_dir / TITLES[name], data_dir / "raw", data_dir]
+    folders = [data_dir / place for place in raw_files(name).places]
     for folder in folders:
         if (folder / f"ind.{name}.x").is_file():
             return folder
@@ -114,9 +128,8 @@ def _downloaded(name: str) -> Path:
         how = install_command("torch-geometric")
         hint = f"pass their directory with --data-dir, or install PyTorch Geometric, which downloads them: {how}"
         raise DataError(f"data set `{name}` needs its raw files", hint=hint) from None
-    cache = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "fuseflow" / "planetoid"
     try:
-        return Path(Planetoid(root=str(cache), name=TITLES[name]).raw_dir)
+        return Path(Planetoid(root=str(download_folder()), name=TITLES[name]).raw_dir)
     except Exception as error:  # no network, no space, a changed server: the loader raises anything
         hint = "pass a directory with the raw files: --data-dir DIR"
         raise DataError(f"could not download {TITLES[name]}: {error}", hint=hint) from error

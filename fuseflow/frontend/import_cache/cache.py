@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import logging
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -10,9 +11,9 @@ from typing import Any
 
 import numpy.typing as npt
 
-from fuseflow.frontend.import_cache.entry import Entry, import_store, read_entry, write_entry
+from fuseflow.frontend.import_cache.entry import Entry, import_store, last_requests, read_entry, write_entry
 from fuseflow.frontend.import_cache.recorder import file_state, recording
-from fuseflow.frontend.import_cache.request import request_digest
+from fuseflow.frontend.import_cache.request import Request, digest_of, last_request_digest, request_of
 from fuseflow.frontend.imported_program import ReferenceOutputs, Source, StepModel
 from fuseflow.frontend.model_spec import ModelSpec
 from fuseflow.private_store import PrivateStore
@@ -29,14 +30,35 @@ def import_or_recall(spec: ModelSpec, import_model: ImportFunction, step_model: 
     of a training step, which takes steps in PyTorch, is not kept: `step_model` builds it when something asks for it.
     """
     store = import_store()
-    digest = None if store is None else request_digest(spec)
-    if store is None or digest is None:
+    request = None if store is None else request_of(spec)
+    if store is None or request is None:
+        _log.debug(
+            "%s is imported, and not kept: %s", spec.model, "no cache" if store is None else "only this process knows an option"
+        )
         return import_model(spec)
+    digest = digest_of(request)
     content = None if spec.fresh else store.read(digest)
     entry = None if content is None else readable_entry(content, str(spec.model))
-    if entry is not None and all(file_state(path) == state for path, state in entry.states.items()):
+    changed = [] if entry is None else [path for path, state in entry.states.items() if file_state(path) != state]
+    if entry is not None and not changed:
+        _log.debug("%s is read from the cache of imported models: nothing that it depends on changed", spec.model)
         return _recalled(entry, spec, import_model, step_model)
-    return _imported(spec, import_model, store, digest)
+    if _log.isEnabledFor(logging.DEBUG):
+        _log.debug("%s is imported anew: %s", spec.model, _why_anew(spec, request, changed))
+    return _imported(spec, import_model, store, request)
+
+
+def _why_anew(spec: ModelSpec, request: Request, changed: Sequence[str]) -> str:
+    """Return why a model is imported and not read from the cache. `changed` are the files that changed since the same request before."""
+    from fuseflow.frontend.import_cache.request_changes import file_changes, request_changes  # other imports do without
+
+    if spec.fresh:
+        return "`fresh` asks for it"
+    if changed:
+        return file_changes(changed)
+    requests = last_requests()
+    before = None if requests is None else requests.read(last_request_digest(spec))
+    return "no import of it is kept" if before is None else request_changes(json.loads(before), request)
 
 
 def readable_entry(content: bytes, model: str) -> Entry | None:
@@ -71,7 +93,7 @@ def _recalled(entry: Entry, spec: ModelSpec, import_model: ImportFunction, step_
     )
 
 
-def _imported(spec: ModelSpec, import_model: ImportFunction, store: PrivateStore, digest: str) -> Source:
+def _imported(spec: ModelSpec, import_model: ImportFunction, store: PrivateStore, request: Request) -> Source:
     """Import a model and keep the result, unless the recorder has a reason why a second import may differ."""
     with recording() as recorder:
         source = import_model(spec)
@@ -80,7 +102,10 @@ def _imported(spec: ModelSpec, import_model: ImportFunction, store: PrivateStore
     if recorder.reasons:
         _log.info("%s is imported anew in every run, because it %s", spec.model, recorder.reasons[0])
         return source
+    digest = digest_of(request)
     _keep(store, digest, entry)
+    if (requests := last_requests()) is not None:
+        requests.write(last_request_digest(spec), json.dumps(request).encode())
     if expected is None:
         return source
 

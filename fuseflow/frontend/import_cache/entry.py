@@ -59,6 +59,11 @@ def import_store() -> PrivateStore | None:
     return PrivateStore.open("models", ".import")
 
 
+def last_requests() -> PrivateStore | None:
+    """Return the store of the last request for each model file, with which the next one is compared to say why it imports anew."""
+    return PrivateStore.open("requests", ".json")
+
+
 def write_entry(entry: Entry) -> bytes | None:
     """Return an entry as bytes, or None if its program cannot be given as text without a difference, or if it is a training step that
     begins with the states of an optimizer of PyTorch."""

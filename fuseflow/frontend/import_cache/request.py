@@ -25,9 +25,29 @@ _VARIABLES = ("HF_", "HOME", "HUGGINGFACE", "PYG", "PYTORCH", "TORCH", "TRANSFOR
 """The beginnings of the names of environment variables that tell PyTorch and its libraries where files are and how to work."""
 
 
+Request = dict[str, object]
+"""All that a request for a model file depends on but the contents of files, as plain values by what they are."""
+
+
 def request_digest(spec: ModelSpec) -> str | None:
-    """Return the digest of the request for a model file. Return None if an option, a loss, an optimizer or a target is a value that only
-    this process knows, or if the data directory has too many files.
+    """Return the digest of the request for a model file, or None if there is none (`request_of`)."""
+    request = request_of(spec)
+    return None if request is None else digest_of(request)
+
+
+def digest_of(request: Request) -> str:
+    """Return the digest of a request, under which what it gave is kept."""
+    return hashlib.sha256(json.dumps(request).encode("utf-8", "surrogateescape")).hexdigest()
+
+
+def last_request_digest(spec: ModelSpec) -> str:
+    """Return the digest under which the last request for this model file from this directory is kept, whatever it asked for."""
+    return digest_of({"last request": str(spec.model), "directory": os.getcwd(), "trains": spec.training is not None})
+
+
+def request_of(spec: ModelSpec) -> Request | None:
+    """Return the request for a model file. Return None if an option, a loss, an optimizer or a target is a value that only this process
+    knows, or if the data directory has too many files.
 
     The directory from which the file is named is part of the request, because messages and locations hold the name as it was given, and a
     model may open a file by a relative name.
@@ -37,7 +57,7 @@ def request_digest(spec: ModelSpec) -> str | None:
     data_files = [] if spec.data_dir is None else _names_below(str(spec.data_dir))
     if not is_plain or data_files is None or not _is_plain_step(spec.training):
         return None
-    request = {
+    return {
         "schema": _SCHEMA,
         "model": str(spec.model),
         "directory": os.getcwd(),
@@ -52,7 +72,6 @@ def request_digest(spec: ModelSpec) -> str | None:
         "beside": _importable_names(str(Path(str(spec.model)).resolve().parent)),
         "installation": _installation(),
     }
-    return hashlib.sha256(json.dumps(request).encode("utf-8", "surrogateescape")).hexdigest()
 
 
 def _is_plain_step(training: TrainingRequest | None) -> bool:

@@ -12,6 +12,7 @@ import tempfile
 from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -31,6 +32,7 @@ MODEL = """
 import numpy as np
 from helper import scale
 from pathlib import Path
+from typing import Any
 
 def build(data, *, size: int = 4):
     print("imported")
@@ -509,3 +511,29 @@ def test_fresh_runs_the_modules_beside_a_model_again(tmp_path: Path) -> None:
     assert [value(), value()] == [3.0, 3.0]
     helper.write_text(HELPER.replace("2.0", "4.00"))  # of another size: Python looks at sizes and seconds
     assert value() == 5.0
+
+
+def test_why_a_model_is_imported_anew_is_logged(
+    cache: Path, model: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def told(**asked: Any) -> str:
+        caplog.clear()
+        with caplog.at_level(logging.DEBUG, "fuseflow.frontend"):
+            ff.compile(model, **asked)
+        return caplog.messages[0].partition(f"{model} is ")[2]
+
+    assert told() == "imported anew: no import of it is kept"
+    assert told() == "read from the cache of imported models: nothing that it depends on changed"
+    assert told(fresh=True) == "imported anew: `fresh` asks for it"
+    assert told(seed=3) == "imported anew: `seed` is 3, and was 0"
+    assert told(data="karate:nodes=9") == "imported anew: `data` is karate:nodes=9, and was not given; `seed` is 0, and was 3"
+    model.write_text(model.read_text() + "# more\n")
+    assert told().endswith(f"{model.name}` changed")
+    monkeypatch.setenv("HF_HOME", "/elsewhere")
+    assert told() == "imported anew: `installation environment HF_HOME` is /elsewhere, and was not given"
+    (model.parent / "beside.py").write_text("")
+    assert "`beside` has `beside.py`" in told()
+    monkeypatch.setattr("fuseflow.frontend.import_cache.request.package_digest", lambda: "another")
+    assert told() == "imported anew: the sources of fuseflow changed"
+    monkeypatch.setenv("FUSEFLOW_MODEL_CACHE_MB", "0")
+    assert told() == "imported, and not kept: no cache"
