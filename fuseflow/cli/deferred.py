@@ -43,6 +43,13 @@ def _remember_legend(context: click.Context, _: click.Parameter, value: bool) ->
         ask_for_legend(context)
 
 
+def _remember_wide(context: click.Context, _: click.Parameter, value: bool) -> None:
+    if value:
+        from fuseflow.cli.sanitized_console import WIDE  # commands that print no tables do without
+
+        context.meta[WIDE] = True
+
+
 _QUIET = click.option("-q", "--quiet", is_flag=True, help="Print errors and what was asked for, nothing else.")
 _LEGEND = click.option(
     "--legend",
@@ -51,6 +58,15 @@ _LEGEND = click.option(
     expose_value=False,
     callback=_remember_legend,
     help="Say what the columns of the tables mean, below them.",
+)
+
+_WIDE = click.option(
+    "--wide",
+    is_flag=True,
+    is_eager=True,
+    expose_value=False,
+    callback=_remember_wide,
+    help="Show all columns of the tables, however wide.",
 )
 
 
@@ -64,10 +80,10 @@ def command(
 ) -> Callable[[Callable[[], None]], click.Command]:
     """Return a decorator that makes a command of its declaration, which `deferred` explains.
 
-    The options are in the order of the help, and end with `--quiet`, `--legend` and `--debug`, unless a command has nothing for the first
-    two. The command is called as its declaration if no `name` is given, and joins the `group`.
+    The options are in the order of the help, and end with `--quiet`, `--legend`, `--wide` and `--debug`, unless a command has nothing
+    for them. The command is called as its declaration if no `name` is given, and joins the `group`.
     """
-    last: list[Callable[[Any], Any]] = [*([_QUIET] if quiet else ()), *([_LEGEND] if legend else ()), debug_option]
+    last: list[Callable[[Any], Any]] = [*([_QUIET] if quiet else ()), *([_LEGEND, _WIDE] if legend else ()), debug_option]
 
     def declare(declaration: Callable[[], None]) -> click.Command:
         act = with_options((*options, *last), deferred(declaration))

@@ -12,7 +12,6 @@ from fuseflow.cli.deferred import command
     click.argument("name", required=False),
     click.option("--set", "settings", multiple=True, metavar="KEY=VALUE", help="Change it, as in latency.add=3; repeatable."),
     quiet=False,
-    legend=False,
 )
 def machines() -> None:
     """List the machines that come with fuseflow, or print all settings of NAME, a machine or a YAML file, as `--machine` reads them.

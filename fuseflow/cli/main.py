@@ -28,6 +28,7 @@ COMMANDS = {
     "doctor": "doctor.doctor",
     "machines": "lists.machines",
     "ops": "lists.ops",
+    "schema": "schema.schema",
 }
 """The name of each command, with its module and the function in that module."""
 

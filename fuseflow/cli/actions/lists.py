@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from fuseflow.cli.common import console, parse_settings, print_pieces, say
 from fuseflow.errors import UsageError
+from fuseflow.filesystem.schemas import with_schema
 from fuseflow.machine.files import load_machine, machine_summaries
 from fuseflow.report.preset_table import preset_table
 from fuseflow.yaml_text import write_yaml
@@ -20,7 +21,7 @@ def machines(name: str | None, settings: tuple[str, ...]) -> None:
         print_pieces(console(), ["", preset_table()])
         return
     machine = load_machine(name, parse_settings(settings))
-    say(write_yaml({"name": machine.name, **machine.settings}).rstrip())
+    say(with_schema("machine", write_yaml({"name": machine.name, **machine.settings})).rstrip())
 
 
 def ops() -> None:

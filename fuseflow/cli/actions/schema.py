@@ -1,0 +1,13 @@
+"""The action of the command `fuseflow schema`, which `cli/schema.py` declares."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from fuseflow.cli.common import require_writable_file, write_out
+from fuseflow.filesystem.schemas import schema_text
+
+
+def schema(kind: str, output: Path | None) -> None:
+    require_writable_file(output)
+    write_out(schema_text(kind), output)
