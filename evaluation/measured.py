@@ -10,7 +10,7 @@ from rich.console import Console
 from rich.table import Table
 
 from fuseflow.lower.regions import CompiledRegion
-from fuseflow.report.tables import print_table
+from fuseflow.report.table_width import print_table
 from fuseflow.run.result import RegionResult
 
 

@@ -12,6 +12,9 @@ MOST_ROWS = 40
 MOST_CHARACTERS = 60
 """The characters of a name that are shown."""
 
+ROOFLINE = "roofline (cycles it cannot beat)"
+"""The head of a column of rooflines."""
+
 Cell = str | int | float
 
 

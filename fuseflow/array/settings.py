@@ -91,7 +91,9 @@ class PortTiles(Strict):
     """Tiles beside the array that ask the memory: `each` of them at every column or row of a side. A port tile serves `share` streams in
     turn."""
 
-    side: Annotated[tuple[Side, ...], BeforeValidator(_sides), Field(min_length=1)]
+    side: Annotated[
+        tuple[Side, ...], BeforeValidator(_sides, json_schema_input_type=Side | tuple[Side, ...]), Field(min_length=1)
+    ]
     kind: KindName = "IO"
     each: Annotated[int, Field(ge=1, le=4, strict=True)] = 1
     share: Annotated[int, Field(ge=1, le=MOST_TURNS, strict=True)] = 1
@@ -101,7 +103,7 @@ class TileMemory(Strict):
     """The kind of tiles that have a memory, and its bytes."""
 
     kind: KindName = "MEM"
-    bytes: Annotated[int, BeforeValidator(_bytes), Field(ge=1, le=1 << 30)] = 4096
+    bytes: Annotated[int, BeforeValidator(_bytes, json_schema_input_type=int | str), Field(ge=1, le=1 << 30)] = 4096
 
 
 class Hop(Strict):

@@ -34,8 +34,8 @@ data_option = options_of("Model and data")
 machine_option = options_of("Machine")
 output_option = options_of("Output")
 
-PLAIN_WIDTH = 160
-"""The columns of a table that no terminal limits."""
+PLAIN_WIDTH = 80
+"""The columns of a table where there is no terminal."""
 
 
 class FileName(click.Path):
@@ -159,12 +159,17 @@ def _scalar(text: str, value: str) -> Setting:
 
 
 def console(stderr: bool = False) -> Console:
-    """Return a console as wide as the terminal, or `PLAIN_WIDTH` columns wide if there is none."""
-    from fuseflow.cli.sanitized_console import SafeConsole, asked_legend  # commands that print no tables do without
+    """Return a console as wide as the terminal, or `PLAIN_WIDTH` columns wide if there is none. With `--wide`, tables keep all columns, and
+    have lines as long as they need where there is no terminal."""
+    from fuseflow.cli.sanitized_console import SafeConsole, asked_legend, asked_wide  # commands that print no tables do without
+    from fuseflow.report.table_width import ALL_COLUMNS
 
-    legend = asked_legend()
-    terminal = SafeConsole(stderr=stderr, highlight=False, legend=legend)
-    return terminal if terminal.is_terminal else SafeConsole(stderr=stderr, highlight=False, width=PLAIN_WIDTH, legend=legend)
+    legend, wide = asked_legend(), asked_wide()
+    terminal = SafeConsole(stderr=stderr, highlight=False, legend=legend, wide=wide)
+    if terminal.is_terminal:
+        return terminal
+    width = ALL_COLUMNS if wide else PLAIN_WIDTH
+    return SafeConsole(stderr=stderr, highlight=False, width=width, legend=legend, wide=wide)
 
 
 def say(line: str) -> None:
@@ -174,7 +179,7 @@ def say(line: str) -> None:
 
 def print_pieces(out: Console, pieces: Iterable[str | Table]) -> None:
     """Print the lines and tables of a report. An empty line separates two pieces."""
-    from fuseflow.report.tables import print_table  # commands that print no tables do without
+    from fuseflow.report.table_width import print_table  # commands that print no tables do without
 
     for piece in pieces:
         if isinstance(piece, str):

@@ -51,6 +51,13 @@ def _log_all(context: click.Context, _: click.Parameter, value: bool) -> None:
         context.with_resource(log_lines())
 
 
+def _remember_wide(context: click.Context, _: click.Parameter, value: bool) -> None:
+    if value:
+        from fuseflow.cli.sanitized_console import WIDE  # commands that print no tables do without
+
+        context.meta[WIDE] = True
+
+
 _LAST: Sequence[Callable[[Any], Any]] = (
     general_option("-q", "--quiet", is_flag=True, help="Print errors and what options ask for, nothing else."),
     general_option(
@@ -73,6 +80,15 @@ _LEGEND = general_option(
     help="Say what the columns of the tables mean, below them.",
 )
 
+_WIDE = general_option(
+    "--wide",
+    is_flag=True,
+    is_eager=True,
+    expose_value=False,
+    callback=_remember_wide,
+    help="Show all columns of the tables, however wide.",
+)
+
 
 def command(
     short_help: str = "",
@@ -84,13 +100,13 @@ def command(
 ) -> Callable[[Callable[[], None]], click.Command]:
     """Return a decorator that makes a command of its declaration, which `deferred` explains.
 
-    The options are in the order of the help, and end with `--legend`, unless a command has no tables, and with those that every command
-    has. `often` has the names of the options that `--help` shows, without dashes and with blanks between; without it, `--help` shows
-    all. The command is called as its declaration if no `name` is given, and joins the `group`.
+    The options are in the order of the help, and end with `--legend` and `--wide`, unless a command has no tables, and with those that
+    every command has. `often` has the names of the options that `--help` shows, without dashes and with blanks between; without it,
+    `--help` shows all. The command is called as its declaration if no `name` is given, and joins the `group`.
     """
 
     def declare(declaration: Callable[[], None]) -> click.Command:
-        act = with_options((*options, *([_LEGEND] if legend else ()), *_LAST), deferred(declaration))
+        act = with_options((*options, *([_LEGEND, _WIDE] if legend else ()), *_LAST), deferred(declaration))
         made = click.command(name, cls=StrictCommand, short_help=short_help or None, often=often.split())(act)
         if group is not None:
             group.add_command(made)

@@ -29,6 +29,7 @@ COMMANDS = {
     "data": "lists.data",
     "machines": "lists.machines",
     "ops": "lists.ops",
+    "schema": "schema.schema",
 }
 """The name of each command, with its module and the function in that module."""
 

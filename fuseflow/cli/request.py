@@ -102,7 +102,9 @@ class ProgramRequest:
         for region in choice.compiled.regions:
             observe(region)
         if self.auto.file is not None:
-            write_out(choice.schedule.to_yaml(), self.auto.file)
+            from fuseflow.filesystem.schemas import with_schema  # other commands write no schedule
+
+            write_out(with_schema("schedule", choice.schedule.to_yaml()), self.auto.file)
         if not quiet:
             from fuseflow.report.schedule_tables import auto_lines  # only the trials of `auto` need it
 

@@ -14,9 +14,10 @@ from rich.text import Text
 
 from fuseflow.errors import visible
 from fuseflow.report.column_meanings import column_meaning
+from fuseflow.report.table_width import TableConsole
 
-LEGEND = "fuseflow.legend"
-"""The key of the `Legend` in a context of click."""
+LEGEND, WIDE = "fuseflow.legend", "fuseflow.wide"
+"""The keys of the `Legend`, and of whether tables keep all columns, in a context of click."""
 
 
 @dataclass(slots=True)
@@ -57,7 +58,13 @@ def asked_legend() -> Legend | None:
     return legend if isinstance(legend, Legend) else None
 
 
-class SafeConsole(Console):
+def asked_wide() -> bool:
+    """Return whether `--wide` was passed to the command that is being run."""
+    context = click.get_current_context(silent=True)
+    return context is not None and WIDE in context.meta
+
+
+class SafeConsole(TableConsole):
     """A console on which a name that holds an escape sequence does nothing. All strings that are printed pass through
     `render_str`, also strings in the cells of tables. `legend` notes the tables that are printed."""
 

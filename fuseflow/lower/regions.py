@@ -19,7 +19,7 @@ from fuseflow.lower.lanes import LaneAssignment, StageLoops, stages_of, with_dep
 from fuseflow.lower.region_fusion import fuse_region
 from fuseflow.lower.reshape_views import TensorView, required_order, source_of, view_format, view_refusal, view_tensor
 from fuseflow.lower.state import LoweringState, Precedent, RegionRequest
-from fuseflow.notebook_table import Cell, SummaryTable
+from fuseflow.notebook_table import ROOFLINE, Cell, SummaryTable
 from fuseflow.samml.nodes import Alu, Graph
 from fuseflow.schedule import Schedule
 from fuseflow.table import FusionTable, build_table, emit
@@ -58,7 +58,7 @@ class CompiledRegion:
         return f"<CompiledRegion {self.name}: {len(self.einsums)} Einsums, {len(self.graph.nodes)} nodes>"
 
     def _repr_html_(self) -> str:
-        columns = ("region", "loop order", "Einsums", "nodes", "roofline", "about FLOPs", "about bytes")
+        columns = ("region", "loop order", "Einsums", "nodes", ROOFLINE, "about FLOPs", "about bytes")
         return SummaryTable(", ".join(self.einsums), columns, (self.summary,)).to_html()
 
     @property

@@ -26,7 +26,7 @@ class Scratchpad(Strict):
     """A scratchpad of `bytes` bytes in `banks` banks. Each of the `ports` of a bank starts one access in a cycle, to a word of
     `bytes_a_cycle` bytes, which is done `latency` cycles later. Word n is in bank n mod `banks`."""
 
-    bytes: Annotated[int, BeforeValidator(_size)]
+    bytes: Annotated[int, BeforeValidator(_size, json_schema_input_type=int | str)]
     banks: Annotated[int, number_in(range(1, MOST_BANKS + 1), f"must be a whole number of banks, 1 to {MOST_BANKS:,}")] = 16
     ports: Annotated[
         int, number_in(range(1, MOST_PORTS + 1), f"must be a whole number of ports of a bank, 1 to {MOST_PORTS}")

@@ -10,6 +10,7 @@ from pathlib import Path
 from fuseflow.autoscheduler.budget.trials import ParetoPoint
 from fuseflow.errors import UsageError
 from fuseflow.filesystem import write_text
+from fuseflow.filesystem.schemas import with_schema
 from fuseflow.report.figure_files import IMAGE_FORMATS, require_matplotlib, save_figure
 from fuseflow.requirements import install_command
 from fuseflow.resources import COMPONENTS
@@ -36,7 +37,7 @@ def write_curve(path: Path, component: str, points: Sequence[ParetoPoint]) -> li
         _plot(path, component, points)
     files = [path.parent / name for name in names]
     for file, point in zip(files, points, strict=True):
-        write_text(file, point.trial.schedule.to_yaml())
+        write_text(file, with_schema("schedule", point.trial.schedule.to_yaml()))
     return [path, *files]
 
 

@@ -5,19 +5,20 @@ A head that several tables have means the same in all of them, or its meaning sa
 
 from __future__ import annotations
 
+from fuseflow.report.quantities import UNIT_WORDS
 from fuseflow.resources import COMPONENTS
 
 COLUMN_MEANINGS = {
     "": "what the row is about",
     "%": "percent: of the cycles of the region, or of the sum above",
     "4 KB apart % of peak": "the share of the peak that lines 4 KB apart reach",
-    "DRAM nJ": "nanojoules of rows that the DRAM opens, and of bits that it moves",
+    "DRAM J": "joules of rows that the DRAM opens, and of bits that it moves",
     "Einsums": "how many Einsums are fused in the region",
     "FIFO": "the FIFO of a stream, by the node that reads it and the number of its input",
     "FIFO area": "the area of FIFOs, without the memories in which the tokens of deep ones lie",
     "FIFO bytes": "bytes of all FIFOs of the region; an unbounded one has none",
     "FIFOs": "cycles of the loop of full FIFOs that holds the region up longest",
-    "FIFOs nJ": "nanojoules of tokens that are written to FIFOs and read from them",
+    "FIFOs J": "joules of tokens that are written to FIFOs and read from them",
     "FLOPs": "floating-point operations; an operator counts as `fuseflow ops` says",
     "FLOPs again": "floating-point operations that fusing computes more than once",
     "about FLOPs": "expected floating-point operations, without running anything",
@@ -49,6 +50,7 @@ COLUMN_MEANINGS = {
     "bytes read back": "bytes that a fused intermediate would be read with, if it were stored",
     "bytes stored": "bytes that are stored from the scratchpad in the memory",
     "bytes written": "bytes of the elements that nodes write into the memory",
+    "cause": "what the path spends these cycles on: work, latency, the memory, or a full FIFO",
     "cells": "tiles and ports that the graph takes",
     "change": "a change next to the schedule, as flags",
     "channels": "how many channels the memory has, if a machine file does not say",
@@ -70,7 +72,7 @@ COLUMN_MEANINGS = {
     "consumer": "the Einsum that reads it",
     "control": "cycles of the wait for the first tokens, and of the work behind the last",
     "control area": "the area of the rules of nodes and of their registers",
-    "control nJ": "nanojoules of the rules of nodes, which switch where a node fires",
+    "control J": "joules of the rules of nodes, which switch where a node fires",
     "cost": "what orders are ranked by: expected cycles",
     "critical path": "the nodes on the longest chain of waits, which is as long as the run",
     "cycles": "clock cycles of the machine, from the first firing to the last",
@@ -82,7 +84,7 @@ COLUMN_MEANINGS = {
     "dead": "entries that no output needs",
     "depth": "tokens that the FIFO holds at most",
     "energy": "the share of the sum of squares that is kept",
-    "energy nJ": "nanojoules of all these",
+    "energy J": "joules of all these",
     "entries": "stored elements",
     "error": "why it failed: the first line",
     "error %": "the estimate less the run, in percent of the run",
@@ -119,7 +121,7 @@ COLUMN_MEANINGS = {
     "latency mean": "cycles from a request to its answer, on average",
     "latency p99": "cycles from a request to its answer, in 99 of 100 requests at most",
     "layout": "how the tensor is stored",
-    "leakage nJ": "nanojoules that the gates of the circuit leak while it runs",
+    "leakage J": "joules that the gates of the circuit leak while it runs",
     "lines": "requests to the memory, each for a line of 64 bytes",
     "live bytes": "the most bytes of intermediates that are stored at a time",
     "loading cycles": "cycles until the configuration of the region is loaded; those of a schedule are in its cycles",
@@ -151,7 +153,7 @@ COLUMN_MEANINGS = {
     "op": "the primitive of the node",
     "operand": "the operand that is divided",
     "operator": "the operator, as in programs",
-    "operators nJ": "nanojoules of operators on values",
+    "operators J": "joules of operators on values",
     "order": "the loops of the region, outermost first",
     "orders": "how many orders there are",
     "part": "a part of the operand, and how it is stored",
@@ -215,10 +217,38 @@ COLUMN_MEANINGS = {
     "words read": "words of the scratchpad that nodes read",
     "words written": "words of the scratchpad that nodes write",
     "workspace bytes": "bytes of the workspaces that reductions keep",
-    "workspaces nJ": "nanojoules of entries that workspaces write and read",
+    "workspaces J": "joules of entries that workspaces write and read",
     "written": "how programs write it",
 }
 """The meaning of each head. A line break in a head is a space here."""
+
+LEAST_USEFUL = (
+    *("also called", "firings again", "FLOPs again", "bytes read back", "flip-flops of one", "area of one"),
+    *("turn- arounds", "refresh %", "latency p99", "conflicts %", "closed ns", "conflict ns", "channels", "at zero"),
+    *(
+        "tokens compared",
+        "modules",
+        "hops",
+        "seconds",
+        "cells",
+        "shortest bound",
+        "mean hops",
+        "clock without registers",
+        "gap %",
+    ),
+    *("tokens", "nodes", "firings", "replicates", "Einsums", "imbalance", "control", "config bytes", "loading cycles"),
+    *("estimated energy pj", "peak mb", "estimated live bytes", "live bytes", "sampled low", "sampled high"),
+    *("bytes written", "bytes read", "estimated flops", "flops", "estimated bytes", "FLOPs", "FIFOs", "compute", "memory bits"),
+    *("buffer bytes", "stream units", "about firings", "lines", "hits", "latency", "wires", "ideal cycles", "tracks", "to best"),
+    *("op", "port area", "memory area", "stored entries", "budget", "ports", "special", "layout", "rule", "kind", "energy"),
+)
+"""The columns that a table leaves out where there is no room for all, the least useful first. All others stay."""
+
+PROSE = ("", "why", "found", "error", "part is", "order", "lanes", "read by", "in regions", "kept by", "reduced by", "stored as")
+"""The columns of sentences and lists, which are wrapped where there is no room for them in one line."""
+
+FIRST_USE = {"roofline": "the cycles it cannot beat, for the work of its busiest node or to move its bytes"}
+"""What is said of a column below the first table of a command that has it."""
 
 _SWEEP = {
     "flops": "floating-point operations of all regions",
@@ -247,8 +277,13 @@ def column_meaning(head: str) -> str | None:
 
     >>> column_meaning("bytes\\nread"), column_meaning("estimated\\nfifo")
     ('bytes of the elements that nodes ask the memory for', 'expected: bytes of FIFOs, the most over all regions')
+    >>> column_meaning("energy\\nmJ")
+    'millijoules of all these'
     """
     name = " ".join(head.split())
+    before, _, unit = name.rpartition(" ")
+    if unit in UNIT_WORDS and name not in COLUMN_MEANINGS and (inner := COLUMN_MEANINGS.get(f"{before} J")) is not None:
+        return inner.replace(UNIT_WORDS["J"], UNIT_WORDS[unit], 1)
     for prefix, before in (("estimated ", "expected: "), ("sampled ", "sampled: ")):
         rest = name.removeprefix(prefix)
         if rest != name and name not in COLUMN_MEANINGS and (inner := column_meaning(rest)) is not None:

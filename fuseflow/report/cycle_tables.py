@@ -21,7 +21,7 @@ from fuseflow.sim.events.stalls import STATES, Stalls
 SCHEMA = 1
 CYCLES_FILE = "cycles.json"
 """The file in the directory of a run that holds the explanation of its cycles, if `run --explain` wrote the directory."""
-STEP_LABELS: dict[StepKind, str] = {"work": "works", "latency": "latency", "full": "lines held", "memory": "memory"}
+STEP_LABELS: dict[StepKind, str] = {"work": "work", "latency": "latency", "full": "lines held", "memory": "memory"}
 KIND_LABELS: dict[StepKind, str] = {"work": "work", "latency": "latency", "full": "full FIFOs", "memory": "memory"}
 NOTABLE_SHARE = 0.25
 """The share of a path that one node takes in one kind of step from which on the sentence about the path names it, too."""
@@ -32,10 +32,9 @@ def cycles_lines(report: CyclesReport, top: int) -> Iterator[str | Table]:
     for region in report.regions:
         result = region.result
         times = f", {result.times} times" if result.times > 1 else ""
-        yield escape(f"region {result.name}: {result.cycles:,} cycles{times}, at least {result.simulation.bound:,}")
-        shares = (
-            f"{100 * cycles / region.path.cycles:.0f} % {KIND_LABELS[kind]}" for kind, cycles in _kinds(region.path).items()
-        )
+        roofline = f"{result.simulation.bound:,} is the roofline, which it cannot beat"
+        yield escape(f"region {result.name}: {result.cycles:,} cycles{times}; {roofline}")
+        shares = (f"{100 * cycles / region.path.cycles:.0f}% {KIND_LABELS[kind]}" for kind, cycles in _kinds(region.path).items())
         yield f"critical path: {', '.join(shares)}"
         yield escape(bottleneck_sentence(region))
         yield ""
@@ -76,7 +75,7 @@ def named_shares(path: CriticalPath) -> list[PathShare]:
 
 def _share_sentence(region: RegionCycles, share: PathShare) -> str:
     steps = [s for s in region.path.steps if (s.node, s.kind) == (share.node, share.kind)]
-    percent = f"{100 * share.cycles / region.path.cycles:.0f} % of it"
+    percent = f"{100 * share.cycles / region.path.cycles:.0f}% of it"
     node = region.region.graph.by_name[share.node]
     function = getattr(node, "function", None)
     culprit = f"`{share.node}` ({node.op} {function})" if function else f"`{share.node}` ({node.op})"
@@ -138,7 +137,7 @@ def _written(node: TensorWriter) -> str:
 
 def path_table(region: RegionCycles, top: int) -> Table:
     """Return a table of the `top` longest steps of the path, with the rest in one row, so that the rows add up to all cycles."""
-    table = plain_table("critical path", "op", "", "cycles", "%", "waits", numbers_from=3)
+    table = plain_table("critical path", "op", "cause", "cycles", "%", "waits", numbers_from=3)
     shown = region.path.steps[:top]
     for step in shown:
         name, op = escape(step.node), region.region.graph.by_name[step.node].op

@@ -9,6 +9,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from fuseflow.energy import PARTS, Part, ProgramEnergy, RegionEnergy
+from fuseflow.report.quantities import ENERGY_UNITS, energy_places, energy_unit
 from fuseflow.report.tables import add_footer, plain_table
 from fuseflow.resources import Resources
 
@@ -39,28 +40,26 @@ ENERGY_FILE = "energy.json"
 """The file of energies in the directory of a run."""
 ABOUT = "~"
 """The mark before a number that is expected and not counted."""
-ENERGY_HEADINGS = ("operators\nnJ", "FIFOs\nnJ", "control\nnJ", "workspaces\nnJ", "DRAM\nnJ", "leakage\nnJ")
-"""The headings of the parts, in the order of `energy.PARTS`."""
-NAMES: Mapping[Part, str] = {part: heading.partition("\n")[0] for part, heading in zip(PARTS, ENERGY_HEADINGS, strict=True)}
+ENERGY_HEADINGS = ("operators\nJ", "FIFOs\nJ", "control\nJ", "workspaces\nJ", "DRAM\nJ", "leakage\nJ", "energy\nJ")
+"""The headings of the parts, in the order of `energy.PARTS`, and of all together; a table has the unit of its sum in place of J."""
+NAMES: Mapping[Part, str] = {part: heading.partition("\n")[0] for part, heading in zip(PARTS, ENERGY_HEADINGS, strict=False)}
 
 
 def energy_table(energy: ProgramEnergy) -> Table:
-    """Return a table with a row for each region, in nanojoules, and the sum of all."""
-    table = plain_table("region", *ENERGY_HEADINGS, "energy\nnJ", numbers_from=1, footer=True)
+    """Return a table with a row for each region, and the sum of all. All numbers have the unit and the decimal places of the sum."""
+    unit, places = energy_unit(energy.total), energy_places(energy.total)
+    table = plain_table("region", *(f"{head[:-1]}{unit}" for head in ENERGY_HEADINGS), numbers_from=1, footer=True)
     for region in energy.regions:
         label = region.name if region.times == 1 else f"{region.name} x{region.times}"
-        table.add_row(escape(label), *_energy_cells(region))
-    add_footer(table, "total", *_energy_cells(energy))
+        table.add_row(escape(label), *_energy_cells(region, unit, places))
+    add_footer(table, "total", *_energy_cells(energy, unit, places))
     return table
 
 
-def _energy_cells(energy: RegionEnergy | ProgramEnergy) -> tuple[str, ...]:
-    parts = (_number(energy.of_part(part), part in energy.expected) for part in PARTS)
-    return (*parts, _number(energy.total, bool(energy.expected)))
-
-
-def _number(picojoules: float, expected: bool) -> str:
-    return f"{ABOUT if expected else ''}{picojoules / 1000:,.2f}"
+def _energy_cells(energy: RegionEnergy | ProgramEnergy, unit: str, places: int) -> Iterator[str]:
+    amounts = [(energy.of_part(part), part in energy.expected) for part in PARTS]
+    for picojoules, expected in (*amounts, (energy.total, bool(energy.expected))):
+        yield f"{ABOUT if expected else ''}{picojoules / ENERGY_UNITS[unit]:,.{places}f}"
 
 
 def energy_lines(energy: ProgramEnergy) -> Iterator[str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from math import inf
-from typing import TypeAlias
+from typing import TypeAlias, assert_never
 
 from rich.markup import escape
 from rich.table import Table
@@ -13,11 +13,13 @@ from fuseflow.autoscheduler.autoscheduler import PartitionTrial, ScheduleChoice
 from fuseflow.autoscheduler.budget.trials import BudgetChoice, ParetoPoint, Trial
 from fuseflow.autoscheduler.operand_plans import PlanTrial
 from fuseflow.autoscheduler.orders import OrderTrial
+from fuseflow.estimate.graph_cycles import Bound
 from fuseflow.report.array_tables import assumed_lines, placed_cells
 from fuseflow.report.order_tables import assumed_line
+from fuseflow.report.quantities import bytes_text
 from fuseflow.report.tables import plain_table
 from fuseflow.resources import COMPONENTS
-from fuseflow.resources.budget import LIVE, amount_text
+from fuseflow.resources.budget import BYTES, LIVE, amount_text
 from fuseflow.schedule import Schedule
 from fuseflow.schedule.section import split_fifo, split_lanes
 
@@ -27,15 +29,15 @@ SHOWN_PLANS = 8
 MAX_NAME_WIDTH = 60
 """The number of letters that are shown of the names of regions that are listed together."""
 BUSY = 0.5
-"""Where nothing is busy for this share of the time, waits are the limit of a schedule."""
+"""Where no resource is busy for this share of the time, the limit is what nodes wait for."""
 
 
 def auto_lines(choice: ScheduleChoice) -> Iterator[str | Table]:
     """Yield the lines, which are rich markup, and the tables of the report."""
     if choice.without_data and (assumed := assumed_line(choice.compiled)):
         yield assumed
-    searched = f"{choice.units} {choice.cut} to cut between, {choice.ranges} regions estimated " if choice.cut else "estimated "
-    yield f"auto: {searched}on {escape(choice.compiled.machine.name)}"
+    searched = f": {choice.units} {choice.cut} to cut between, {choice.ranges} regions estimated" if choice.cut else ""
+    yield f"auto, searched for {escape(choice.compiled.machine.name)}{searched}"
     if choice.partitions:
         yield _auto_table(("partition", "regions"), 1, choice, [(_short(t.name), f"{t.regions}", t) for t in choice.partitions])
     if choice.plans:
@@ -75,8 +77,8 @@ def budget_lines(choice: BudgetChoice) -> Iterator[str | Table]:
     """Yield the lines, which are rich markup, and the tables of the report."""
     machine = escape(choice.compiled.machine.name)
     yield (
-        f"{choice.units} {choice.cut} to cut between, {choice.searched:,} regions in an order, "
-        f"{choice.lowered:,} estimated with lanes on {machine}"
+        f"searched for {machine}: {choice.units} {choice.cut} to cut between, {choice.searched:,} regions with their orders, "
+        f"{choice.lowered:,} choices of lanes estimated"
     )
     yield _trial_table(choice)
     yield ""
@@ -172,31 +174,55 @@ def _resource_table(choice: BudgetChoice) -> Table:
         limit = choice.budget.limits.get(name)
         busy = f"{choice.busy[name]:.0%}" if name in choice.busy else ""
         budgeted = ["", ""] if limit is None else [amount_text(name, limit), f"{shares[name]:.0%}"]
-        table.add_row(name, "unbounded" if used is None else f"{used:,}", *budgeted, busy)
+        table.add_row(name, "unbounded" if used is None else _amount(name, used), *budgeted, busy)
     if (live := choice.budget.live) is not None:
         used = round(choice.chosen.live_bytes)
-        table.add_row(LIVE, f"{used:,}", amount_text(LIVE, live), f"{used / live:.0%}", "")
+        table.add_row(LIVE, bytes_text(used), amount_text(LIVE, live), f"{used / live:.0%}", "")
     return table
+
+
+def _amount(component: str, amount: int) -> str:
+    return bytes_text(amount) if component in BYTES else f"{amount:,}"
 
 
 def _bound_lines(choice: BudgetChoice) -> Iterator[str]:
     name = max(choice.busy, key=lambda name: choice.busy[name])
-    stop = (
-        f"{name} {choice.busy[name]:.0%} busy"
-        if choice.busy[name] >= BUSY
-        else f"waits; {name} is busy most, {choice.busy[name]:.0%}"
-    )
-    always = f"; the run takes {choice.to_roofline:.2f} times the cycles of the same graph if that were always busy"
-    yield f"stopped by: {stop}{always if choice.busy[name] else ''}"
+    share = f"{choice.busy[name]:.0%} of the cycles"
+    at_best = f"; working in all of them, it would take {choice.to_roofline:.2f} times fewer" if choice.busy[name] else ""
+    if choice.busy[name] >= BUSY:
+        yield f"limited by {name}, which works in {share}{at_best}"
+    else:
+        slowest = f"region {_short(choice.slowest.name)} ({choice.slowest_share:.0%} of the cycles)"
+        yield f"limited by {escape(limit_text(choice.slowest.bound))}, as the estimate of {slowest} says"
+        yield f"no resource is the limit: {name}, the busiest, works in {share}{at_best}"
     estimated = "" if choice.chosen.cycles is None else "the estimate is "
     yield (
-        f"{estimated}{choice.gap:.2f} times the least that any lanes of the regions searched let expect, "
-        f"{choice.chosen.estimate / choice.relaxed if choice.relaxed else 1:.2f} times work / lanes or bytes / bandwidth"
+        f"{estimated}{choice.gap:.2f} times the lower bound over all numbers of lanes that were searched, and "
+        f"{choice.chosen.estimate / choice.relaxed if choice.relaxed else 1:.2f} times the roofline (work / lanes, or bytes / bandwidth)"
     )
     if choice.stopped:
         yield "the limit of time ended the search: a longer one may find better schedules"
     if choice.chosen.cycles is None:
         yield "chosen by estimate: nothing was simulated"
+
+
+def limit_text(bound: Bound) -> str:
+    """Return what limits a region, in words."""
+    match bound.limit:
+        case "compute":
+            return f"the throughput of `{bound.node}`, the busiest node"
+        case "imbalance":
+            return "lanes with unequal work"
+        case "FIFOs":
+            return "full FIFOs" if bound.fifo is None else f"full FIFOs between `{bound.fifo[0]}` and `{bound.fifo[1]}`"
+        case "control":
+            return "latency, from the first tokens until the last ones are written"
+        case "memory" if bound.memory < bound.waits:
+            return "the latency of the memory, for whose answers a port waits"
+        case "memory":
+            return "the bandwidth of the memory"
+        case unknown:
+            assert_never(unknown)
 
 
 def _lever_table(choice: BudgetChoice) -> Table:

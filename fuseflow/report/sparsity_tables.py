@@ -24,8 +24,8 @@ def attribute_table(rows: Sequence[AttributeRow]) -> Table:
         for row in members:
             table.add_row(row.name, shape_text(row.shape), *_counts(row), shape_text(row.shape_now) if row.now else "")
         if layer and len(members) > 1:
-            table.add_row(f"  {layer} in all", "", *_counts(total(members, layer)), "", style="dim")
-    add_footer(table, "in all", "", *_counts(total(rows, "")), "")
+            table.add_row(f"  {layer}, total", "", *_counts(total(members, layer)), "", style="dim")
+    add_footer(table, "total", "", *_counts(total(rows, "")), "")
     return table
 
 

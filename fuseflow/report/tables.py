@@ -1,24 +1,20 @@
-"""The tables and lines about a compiled program or a run, whole or sampled, that commands print on a terminal.
-
-A table that is wider than the terminal is folded: its columns are shown in several parts, each with the first column.
-"""
+"""The tables and lines about a compiled program or a run, whole or sampled, that commands print on a terminal."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from copy import copy
 from dataclasses import dataclass
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
 from rich import box
 from rich.align import VerticalAlignMethod
-from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
 from fuseflow.lower.lanes import without_lanes
 from fuseflow.ops import OPERATORS, REDUCERS, Operator
+from fuseflow.report.quantities import bytes_text
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -31,47 +27,6 @@ if TYPE_CHECKING:
     from fuseflow.sim.configuration_load import ConfigurationLoad
     from fuseflow.sim.outcome.statistics import NodeStatistics
     from fuseflow.sim.signature import RegionRepeat
-
-
-def print_table(console: Console, table: Table) -> None:
-    """Print a table that may be wider than the terminal: its gaps close, then its columns are shown in parts, and a single one runs over.
-    The library would cut numbers instead, and a number that is cut is a wrong number."""
-    gaps = table.padding
-    if natural_width(console, table) > console.width:
-        table.padding = 0
-    if natural_width(console, table) > console.width:
-        table.padding = gaps
-    for part in folded(console, table):
-        console.width = max(console.width, natural_width(console, part))
-        console.print(part)
-
-
-def natural_width(console: Console, table: Table) -> int:
-    """Return the columns of a terminal that a table takes if nothing is cut."""
-    return console.measure(table, options=console.options.update(width=10_000)).maximum
-
-
-def folded(console: Console, table: Table) -> Iterator[Table]:
-    """Yield a table in parts that are as wide as the console, if that is possible. The first column, which names the rows, is in each."""
-    if natural_width(console, table) <= console.width or len(table.columns) < 3:
-        yield table
-        return
-    shown = [0]
-    for number in range(1, len(table.columns)):
-        if len(shown) > 1 and natural_width(console, _part(table, [*shown, number])) > console.width:
-            yield _part(table, shown)
-            shown = [0]
-        shown.append(number)
-    yield _part(table, shown)
-
-
-def _part(table: Table, shown: list[int]) -> Table:
-    """Return a copy of a table with only the columns that are numbered in `shown`."""
-    part = copy(table)
-    part.columns = [copy(table.columns[number]) for number in shown]
-    for place, column in enumerate(part.columns):
-        column._index = place
-    return part
 
 
 def plain_table(*columns: str, numbers_from: int, footer: bool = False) -> Table:
@@ -201,7 +156,7 @@ def result_table(result: Result) -> Table:
 
 def live_line(live_bytes: float) -> str:
     """Return a line that says how many bytes of intermediates are stored at the same time."""
-    return f"at most {live_bytes:,.0f} bytes of intermediates are stored at a time"
+    return f"at most {bytes_text(live_bytes)} of intermediates are stored at a time"
 
 
 def region_label(name: str, repeats: Sequence[RegionRepeat]) -> str:
@@ -327,8 +282,8 @@ def sampled_lines(result: SampledResult) -> tuple[str, ...]:
     """Return the meaning of the interval, and the outcomes of the checks, one line each."""
     cycles = result.cycles
     meaning = (
-        f"cycles with ~ are sampled ({result.sample.text}, seed {result.sample.seed}): the true number is in the interval with "
-        f"{100 * cycles.confidence:g} % confidence, here {100 * cycles.error:.2g} % of it; the other numbers are "
+        f"cycles with ~ are of a sample ({result.sample.text}, seed {result.sample.seed}): with {100 * cycles.confidence:g}% confidence "
+        f"the true number is in the interval, which is within {100 * cycles.error:.2g}% here; the other numbers are "
         + ("counted" if result.counted else "counted, or expected where they have a ~")
     )
     return meaning, check_line(result.check), check_line(result.rows_check)

@@ -29,7 +29,7 @@ from fuseflow.lower.regions import CompiledRegion
 from fuseflow.lower.reshape_views import add_views
 from fuseflow.lower.schedule_annotations import overruled_notices
 from fuseflow.machine.machine import Machine
-from fuseflow.notebook_table import SummaryTable
+from fuseflow.notebook_table import ROOFLINE, SummaryTable
 from fuseflow.run.callback_types import GraphExecutor, ProgressCallback, SimulationCallback
 from fuseflow.run.check import PYTORCH, Check, check_program
 from fuseflow.run.exact import ExactRegions
@@ -82,7 +82,7 @@ class Compiled:
 
     def _repr_html_(self) -> str:
         title = f"{self.name} on {self.machine.name}: what is expected of its regions"
-        columns = ("region", "loop order", "Einsums", "nodes", "roofline", "about FLOPs", "about bytes")
+        columns = ("region", "loop order", "Einsums", "nodes", ROOFLINE, "about FLOPs", "about bytes")
         return SummaryTable(title, columns, tuple(region.summary for region in self.regions)).to_html()
 
     @property

@@ -13,7 +13,7 @@ import numpy.typing as npt
 from fuseflow.errors import UsageError, did_you_mean
 from fuseflow.memory.layout import array_label
 from fuseflow.memory.statistics import MemoryPort, MemoryStatistics, PortStatistics
-from fuseflow.notebook_table import SummaryTable
+from fuseflow.notebook_table import ROOFLINE, SummaryTable
 from fuseflow.run.directory_names import OUTPUTS
 from fuseflow.run.settings import Settings, versions
 from fuseflow.sim.configuration_load import ConfigurationLoad
@@ -156,7 +156,7 @@ class Result:
         return f"<Result {self.settings.model}: {self.cycles:,} cycles, {len(self.regions)} regions, {self._verdict}>"
 
     def _repr_html_(self) -> str:
-        columns = ("region", "runs", "cycles", "roofline", "nodes", "firings", "FLOPs", "bytes")
+        columns = ("region", "runs", "cycles", ROOFLINE, "nodes", "firings", "FLOPs", "bytes")
         runs = [(r, r.simulation) for r in self.regions]
         rows = tuple(
             (r.name, r.times, r.cycles, s.bound, s.node_count, s.firings, s.flops, sum(t.bytes for t in s.traffic))

@@ -177,12 +177,12 @@ def _joined(entries: Entries[T], later: Entries[T]) -> Entries[T]:
     return (*(entry for entry in entries if entry[0] not in replaced), *later)
 
 
-_OUTPUT_KEYS = tuple(field.name for field in fields(OutputFormat))
-_KEYS = {"weights": ("sparsifier", *_OUTPUT_KEYS, "grad"), "intermediates": (*_OUTPUT_KEYS, "grad")}
+OUTPUT_KEYS = tuple(field.name for field in fields(OutputFormat))
+KEYS = {"weights": ("sparsifier", *OUTPUT_KEYS, "grad"), "intermediates": (*OUTPUT_KEYS, "grad")}
 
 
 def _output_row(output: OutputFormat, default: OutputFormat) -> dict[str, str]:
-    values = {key: (getattr(output, key), getattr(default, key)) for key in _OUTPUT_KEYS}
+    values = {key: (getattr(output, key), getattr(default, key)) for key in OUTPUT_KEYS}
     return {key: str(value) for key, (value, usual) in values.items() if value != usual}
 
 
@@ -209,7 +209,7 @@ class _Reader:
     yaml: YamlText
 
     def spec(self) -> SparseSpec:
-        sections = self._mapping((), tuple(_KEYS)) if self.yaml.content is not None else {}
+        sections = self._mapping((), tuple(KEYS)) if self.yaml.content is not None else {}
         weights = self._names(sections, "weights")
         intermediates = self._names(sections, "intermediates")
         return SparseSpec(
@@ -230,21 +230,21 @@ class _Reader:
 
     def _weight(self, name: str, row: Any) -> WeightEntry:
         path = ("weights", name)
-        values = self._mapping(path, _KEYS["weights"], row)
+        values = self._mapping(path, KEYS["weights"], row)
         sparsifier = self._parsed(values, path, "sparsifier", parse_sparsifier, KEEP_ALL)
         default = OutputFormat(layout=usual_layout(sparsifier, "sparsifier" in values))
         return WeightEntry(sparsifier, self._output(values, path, default), self._grad(values, path))
 
     def _intermediate(self, name: str, row: Any) -> IntermediateEntry:
         path = ("intermediates", name)
-        values = self._mapping(path, _KEYS["intermediates"], row)
+        values = self._mapping(path, KEYS["intermediates"], row)
         return IntermediateEntry(self._output(values, path, OutputFormat()), self._grad(values, path))
 
     def _grad(self, values: Mapping[str, Any], path: tuple[str, ...]) -> OutputFormat | None:
         if "grad" not in values:
             return None
         path = (*path, "grad")
-        return self._output(self._mapping(path, _OUTPUT_KEYS, values["grad"]), path, OutputFormat())
+        return self._output(self._mapping(path, OUTPUT_KEYS, values["grad"]), path, OutputFormat())
 
     def _output(self, values: Mapping[str, Any], path: tuple[str, ...], default: OutputFormat) -> OutputFormat:
         return OutputFormat(

@@ -26,12 +26,12 @@ def failure(*arguments: str | Path) -> str:
 
 
 def test_regions_one_after_the_other() -> None:
-    result = fuseflow("cosimulate", *SPMM, "--fuse", "none")
+    result = fuseflow("cosimulate", *SPMM, "--fuse", "none", "--wide")
     assert result.exit_code == 0, result.output
     rows = [line.split() for line in result.stdout.splitlines()[2:]]
     assert len(rows) == 2
     assert all(row[1] == "equal" and row[5] == row[6] for row in rows)
-    one = fuseflow("cosimulate", *SPMM, "--fuse", "none", "--region", rows[1][0])
+    one = fuseflow("cosimulate", *SPMM, "--fuse", "none", "--region", rows[1][0], "--wide")
     assert [line.split()[0] for line in one.stdout.splitlines()[2:]] == [rows[1][0]]
 
 
@@ -71,8 +71,8 @@ def test_on_an_array(tmp_path: Path) -> None:
     assert fuseflow("run", *SPMM, *machine, *placement, "--json", tmp_path / "run.json", "-q").exit_code == 0
     cycles = json.loads((tmp_path / "run.json").read_text())["cycles"]
     for words in (placement, placement[:2]):
-        head, _, row = fuseflow("cosimulate", *SPMM, *words).stdout.splitlines()
-        (region, verdict, _, hops, *rest), near = row.split(), fuseflow("cosimulate", *SPMM).stdout.splitlines()
+        head, _, row = fuseflow("cosimulate", *SPMM, *words, "--wide").stdout.splitlines()
+        (region, verdict, _, hops, *rest), near = row.split(), fuseflow("cosimulate", *SPMM, "--wide").stdout.splitlines()
         assert (region, verdict) == ("full", "equal") and rest[2:4] == [str(cycles)] * 2 != near[2].split()[5:7]
         assert "hops" in head and int(hops) > 20 and "hops" not in near[0]
     text = fuseflow("compile", *SPMM, "--emit", "hw", *placement).stdout

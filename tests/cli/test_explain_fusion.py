@@ -78,4 +78,4 @@ def test_what_propagation_left_out_is_a_table(tmp_path: Path):
     rows = json.loads((tmp_path / "fusion.json").read_text())["left_out"]
     weight = next(row for row in rows if row["name"] == "layer1.weight")
     assert (weight["stored"], weight["now"], weight["shape_now"]) == (55, 18, [15, 6])
-    assert "stored\n" not in explain(*arguments).stdout
+    assert "shape\n" not in explain(*arguments).stdout

@@ -22,7 +22,7 @@ from fuseflow.cli.main import main
 
 EXAMPLE = Path(__file__).parents[2] / "docs" / "example"
 MODELS = Path(__file__).parents[2] / "models"
-MOST_MODULES = 342
+MOST_MODULES = 345
 """The most modules of fuseflow that a run of a GCN loads, if it was made before."""
 
 SIMULATE = """

@@ -17,7 +17,7 @@ def fuseflow(*words: str) -> tuple[int, str, str]:
 
 
 def test_the_machines_are_listed() -> None:
-    status, out, _ = fuseflow()
+    status, out, _ = fuseflow("--wide")
     machines, memories = out.split("\n\n")
     assert status == 0 and [line.split()[0] for line in machines.splitlines()] == list(machine_names())
     rows = {tuple(line.split()[:2]): line.split()[2:] for line in memories.splitlines()[3:]}

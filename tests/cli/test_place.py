@@ -18,7 +18,9 @@ SMALL = "array: {grid: {columns: 4, rows: 3}, tiles: {pattern: PM, kinds: {P: PE
 
 
 def test_a_row_has_the_tiles_lengths_clocks_and_loading(tmp_path: Path) -> None:
-    result = fuseflow("place", *SPMM, "--array", "onyx", "--seeds", "1", "--effort", "1", "--legend", "-o", tmp_path / "placed")
+    result = fuseflow(
+        "place", *SPMM, "--array", "onyx", "--seeds", "1", "--effort", "1", "--legend", "--wide", "-o", tmp_path / "placed"
+    )
     assert result.exit_code == 0, result.output
     row = next(line for line in result.stdout.splitlines() if line.startswith("full")).split()
     files = json.loads((tmp_path / "placed/placed.json").read_text())

@@ -92,7 +92,7 @@ def test_unfused_is_a_candidate_and_simulated(chosen: Path) -> None:
 
 def test_it_prints_what_was_tried_and_what_stops_it(chosen: Path) -> None:
     printed = (chosen / "printed").read_text()
-    for words in ("unfused", "chosen", "stopped by:", "busy", "without", "fusion", "lanes", "known from before"):
+    for words in ("unfused", "chosen", "limited by", "busy", "without", "fusion", "lanes", "reused from earlier"):
         assert words in printed
 
 
@@ -111,7 +111,7 @@ def test_what_is_kept_is_not_simulated_again(chosen: Path) -> None:
     )
     assert again.exit_code == 0, again.output
     assert again.stdout == (chosen / "best.yaml").read_text()
-    assert "0 simulated, 2 known from before" in again.stderr
+    assert "0 schedules simulated, 2 results reused from earlier searches" in again.stderr
 
 
 def test_the_same_bytes_for_any_hash_seed_and_number_of_jobs(chosen: Path, tmp_path: Path) -> None:

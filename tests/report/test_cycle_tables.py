@@ -17,7 +17,7 @@ from fuseflow.einsum.parse import parse
 from fuseflow.explain.cycles import CyclesReport, explain_cycles
 from fuseflow.filesystem import json_text
 from fuseflow.report.cycle_tables import advice_sentence, bottleneck_sentence, cycles_json, cycles_lines
-from fuseflow.report.tables import print_table
+from fuseflow.report.table_width import print_table
 from fuseflow.run.compiled import Compiled
 from fuseflow.samml.nodes import Edge
 from fuseflow.schedule import Schedule
@@ -97,8 +97,8 @@ def test_a_fifo_that_takes_less_than_the_work_is_in_the_headline():
     mixed = CriticalPath(100, (replace(work, cycles=55), replace(full, cycles=45)), 1)
     assert full.edge is not None
     sentence = bottleneck_sentence(replace(region, path=mixed))
-    assert sentence.startswith("55 % of it is the work of")
-    assert re.search(rf"45 % of it waits for room in the FIFO.* {full.edge.input}\b.* of `{full.edge.node}`", sentence)
+    assert sentence.startswith("55% of it is the work of")
+    assert re.search(rf"45% of it waits for room in the FIFO.* {full.edge.input}\b.* of `{full.edge.node}`", sentence)
     rare = CriticalPath(100, (replace(work, cycles=90), replace(full, cycles=10)), 1)
     assert "FIFO" not in bottleneck_sentence(replace(region, path=rare))
 

@@ -11,7 +11,7 @@ from rich.table import Table
 from fuseflow.explain.fusion import FusionDecision, FusionReport, Instance, Producer
 from fuseflow.filesystem import json_text
 from fuseflow.report.fusion_tables import fusion_json, pair_table, producer_table
-from fuseflow.report.tables import print_table
+from fuseflow.report.table_width import print_table
 
 ONE = Instance("T[i, j]", "mul", ("k",), 60.0)
 OTHER = Instance("T[j, i]", "mul'2", (), 20.0)

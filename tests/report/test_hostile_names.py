@@ -19,7 +19,8 @@ from fuseflow.einsum.parse import parse
 from fuseflow.explain.region_timelines import Tracer
 from fuseflow.filesystem import json_text
 from fuseflow.report.memory_tables import memory_tables
-from fuseflow.report.tables import print_table, result_table, top_tables
+from fuseflow.report.table_width import print_table
+from fuseflow.report.tables import result_table, top_tables
 from fuseflow.report.trace import trace_bytes
 from fuseflow.samml import dot
 from fuseflow.samml.nodes import Graph

@@ -23,7 +23,7 @@ from fuseflow.report.order_tables import (
     order_json,
     order_lines,
 )
-from fuseflow.report.tables import print_table
+from fuseflow.report.table_width import print_table
 from fuseflow.run.compiled import Compiled
 from fuseflow.schedule import Schedule
 

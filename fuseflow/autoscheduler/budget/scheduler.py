@@ -169,6 +169,7 @@ class _Chooser:
             curves = tuple(point for component in self.request.pareto for point in self._pareto(component))
         compiled = self.estimates.compiled(chosen.schedule)
         estimate = compiled.estimate(self.factory.estimator)
+        slowest = max(estimate.regions, key=lambda region: region.times * region.bound.cycles)
         return BudgetChoice(
             compiled,
             self.budget,
@@ -177,6 +178,8 @@ class _Chooser:
             min(best.bound, chosen.estimate),
             best.relaxed,
             self._busy(estimate, float(chosen.cycles or chosen.estimate)),
+            slowest,
+            float(slowest.times * slowest.bound.cycles / max(estimate.cycles, 1)),
             levers,
             curves,
             len(self.published.graph.ranges.units),

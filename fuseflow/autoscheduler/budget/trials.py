@@ -23,6 +23,7 @@ from fuseflow.autoscheduler.simulation_cache import CachedChoice, SimulationCach
 from fuseflow.compiler import compile_source
 from fuseflow.errors import ArrayError, DeadlockError, FuseFlowError
 from fuseflow.estimate.program import Estimator
+from fuseflow.estimate.program_estimate import RegionEstimate
 from fuseflow.frontend.imported_program import Source
 from fuseflow.machine.machine import Machine
 from fuseflow.resources import COMPONENTS, Resources
@@ -323,6 +324,10 @@ class BudgetChoice(CachedChoice):
     bound: float
     relaxed: float
     busy: Mapping[str, float]
+    slowest: RegionEstimate
+    """The region that is expected to take most cycles."""
+    slowest_share: float
+    """Its share of all expected cycles."""
     levers: tuple[Lever, ...] = ()
     pareto: tuple[ParetoPoint, ...] = ()
     units: int = 0

@@ -20,7 +20,7 @@ from fuseflow.hardware.cosimulate import Cosimulation, cosimulate
 from fuseflow.hardware.rtl_simulators import PYTHON, find_tool
 from fuseflow.machine.machine import Machine
 from fuseflow.report.circuit_tables import area_lines, area_table, cosimulation_json, cosimulation_table, node_table, part_table
-from fuseflow.report.tables import print_table
+from fuseflow.report.table_width import print_table
 from fuseflow.samml.nodes import Graph
 from fuseflow.sim import Engine, Simulation, simulate
 from fuseflow.tensors import Tensor

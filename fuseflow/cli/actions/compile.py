@@ -29,7 +29,8 @@ from fuseflow.hardware.verilog import require_circt
 from fuseflow.lower.schedule_annotations import unstated_sections
 from fuseflow.machine.files import load_machine
 from fuseflow.machine.machine import Machine
-from fuseflow.report.tables import compiled_json, compiled_table, print_table
+from fuseflow.report.table_width import print_table
+from fuseflow.report.tables import compiled_json, compiled_table
 from fuseflow.run.artifacts import CIRCUITS, DIRECTORY_FORMS
 
 if TYPE_CHECKING:

@@ -20,7 +20,8 @@ from fuseflow.cp_sat import CpSatProblem, Objective
 from fuseflow.native.kernel_library import package_stores, user_store
 from fuseflow.native.processor import has_levels
 from fuseflow.native.sources import source_digest
-from fuseflow.report.tables import CheckRow, check_table, print_table
+from fuseflow.report.table_width import print_table
+from fuseflow.report.tables import CheckRow, check_table
 from fuseflow.requirements import install_command
 
 MODEL = """\

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from fuseflow.cli.common import JsonFile, parse_settings, print_lines, print_notices, print_pieces
 from fuseflow.errors import UsageError
+from fuseflow.filesystem.schemas import with_schema
 from fuseflow.machine.files import load_machine, machine_names, machine_summaries
 from fuseflow.memory.table_files import preset_names
 from fuseflow.report.preset_table import preset_table
@@ -20,7 +21,7 @@ def machines(name: str | None, settings: tuple[str, ...], json_file: JsonFile, q
         described = {"name": machine.name, **machine.settings}
         json_file.write(lambda: {"schema": 1, "machine": described})
         if not (quiet and json_file.to_stdout):
-            print_lines(json_file.console(), [write_yaml(described).rstrip()])
+            print_lines(json_file.console(), [with_schema("machine", write_yaml(described)).rstrip()])
         return
     if settings:
         raise UsageError("`--set` changes a machine, and none is named", hint="as in `fuseflow machines rda --set fifo_depth=16`")

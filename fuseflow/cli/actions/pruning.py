@@ -15,7 +15,7 @@ from fuseflow.frontend.model_spec import ModelSpec, PropagationSpec
 from fuseflow.frontend.sources import load
 from fuseflow.propagation.attribute_table import AttributeRow
 from fuseflow.report.sparsity_tables import attribute_table, sparsity_table
-from fuseflow.report.tables import print_table
+from fuseflow.report.table_width import print_table
 
 if TYPE_CHECKING:
     from fuseflow.sparsity.summary import SummaryRow

@@ -12,6 +12,7 @@ from fuseflow.autoscheduler.budget.scheduler import budget_schedule
 from fuseflow.cli.common import JsonFile, console, print_notices, print_pieces, require_writable_file, write_out
 from fuseflow.cli.progress import following, search_bar
 from fuseflow.errors import UsageError
+from fuseflow.filesystem.schemas import with_schema
 from fuseflow.frontend.model_spec import ModelSpec
 from fuseflow.frontend.sources import load
 from fuseflow.machine.machine import Machine
@@ -62,11 +63,11 @@ def schedule(
         with search_bar(quiet, limit) as progress:
             choice = budget_schedule(source, schedule, machine, request, run=run, progress=progress)
     if output is not None:
-        write_out(choice.schedule.to_yaml(), output)
+        write_out(with_schema("schedule", choice.schedule.to_yaml()), output)
     json_file.write(choice.to_json)
     if not quiet:
         out = console(stderr=json_file.to_stdout or str(output) == "-")
-        known = [] if run is None else [f"{run.simulated} simulated, {run.reused} known from before"]
+        known = [] if run is None else [f"{run.simulated} schedules simulated, {run.reused} results reused from earlier searches"]
         print_pieces(out, [*budget_lines(choice), *known])
         print_notices(out, choice.compiled.notices)
     if pareto and pareto_to is not None:

@@ -20,7 +20,7 @@ from fuseflow.report import sweep_table as tables
 from fuseflow.report.sweep_plot import FigureFile
 from fuseflow.report.sweep_plot import write_figures as draw
 from fuseflow.report.sweep_status import count_progress, status_json, status_lines
-from fuseflow.report.tables import print_table
+from fuseflow.report.table_width import print_table
 from fuseflow.requirements import install_command
 from fuseflow.sim.processors import cores
 from fuseflow.sweep.design_space import LabeledPoint, build_space, read_sweep
