@@ -214,7 +214,7 @@ class GraphBounds:
             return None
         loops, work = self._fifo_loops(machine, graph.occupied, key)
         slots = graph.pipeline.slots(self.counts.graph, machine)
-        shares = self._once(("shares", lines_ahead(machine), slots), lambda: loops.shares(slots))
+        shares = self._once(("shares", lines_ahead(machine), slots), lambda: graph.pipeline.through_links(loops.shares(slots)))
         return BusyLoops.of(shares, loops.longest(graph.loaded_latency, graph.line_waits, work, graph.occupied))
 
     def _fifo_loops(self, machine: Machine, busy: Sequence[Number], key: Hashable) -> tuple[FifoLoops, Matrix]:

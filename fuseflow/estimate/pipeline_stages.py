@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from fuseflow.estimate.fifo_loops import Fifo, FifoLoops
+from fuseflow.estimate.fifo_loops import Fifo, FifoLoops, Matrix
 from fuseflow.estimate.graph_counts import GraphCounts
 from fuseflow.estimate.memory_load import memory_answers
 from fuseflow.estimate.stream_flow import Flow, Number, largest
@@ -142,6 +142,12 @@ class Pipeline:
         return tuple(
             float(stated.get((fifo.target, fifo.input), merged if fifo.target in self.merges else first)) for fifo in self.fifos
         )
+
+    def through_links(self, shares: Matrix) -> Matrix:
+        """Return the shares of work that ways hold (`FifoLoops.shares`) without those of ways that end at a link. It takes a token in every
+        cycle, whatever is before it, so that no loop ends there."""
+        shares[[isinstance(stage.node, n.Link) for stage in self.stages]] = inf
+        return shares
 
     def loops(self, lines_ahead: int, line: int, many: tuple[int, ...] = ()) -> FifoLoops:
         """Return the graph in the form in which loops of FIFOs are found. A port has up to `lines_ahead` lines of `line` bytes
