@@ -92,7 +92,9 @@ def _request(array_file: str | None, placement: Path | None) -> ArrayRequest | N
     return None if array is None else ArrayRequest(array, placement)
 
 
-def _placement_options(help: str) -> Callable[[Command], Command]:
+def _placement_options(
+    help: str, placement: str = "take the placements that `place -o` wrote here.  [default: new ones, as `place` makes them]"
+) -> Callable[[Command], Command]:
     """Return a decorator that adds `--array` and `--placement`, and passes them on as `on_array`, an `ArrayRequest` or None."""
     return bundled(
         "on_array",
@@ -102,10 +104,14 @@ def _placement_options(help: str) -> Callable[[Command], Command]:
             "--placement",
             metavar="DIR",
             type=FILE,
-            help="Of --array: take the placements that `place -o` wrote here.  [default: new ones, as `place` makes them]",
+            help=f"Of --array: {placement}",
         ),
     )
 
 
 placement_options = _placement_options("Run on this array of tiles (a name, or a YAML file): with its links, and with loading.")
 circuit_placement_options = _placement_options("Circuits with the hops between the tiles of this array (a name, or a YAML file).")
+estimated_placement_options = _placement_options(
+    "Print the tiles that each region takes on this array (a name, or a YAML file), and those that are missing.",
+    "count the links of the placements that `place -o` wrote here.",
+)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from fuseflow.cli.array_options import array_option
+from fuseflow.cli.array_options import estimated_placement_options
 from fuseflow.cli.command import options_of
 from fuseflow.cli.common import FILE, json_option, machine_options, output_option
 from fuseflow.cli.deferred import command, deferred
@@ -34,7 +34,7 @@ def saved_schedule() -> None:
         help="Print FLOPs by operator, or bytes by tensor; repeatable.",
     ),
     output_option("--resources", is_flag=True, help="Print what each region occupies: lanes, ports, bytes on the chip."),
-    array_option("Print the tiles that each region takes on this array (a name, or a YAML file), and those that are missing."),
+    estimated_placement_options,
     energy_options,
     output_option("--against", metavar="RUN.json", type=FILE, help="Compare with a run (`run --json`)."),
     json_option("the estimate"),

@@ -199,7 +199,7 @@ class DealtNodes:
         alike = number // prod(as_number(counts[index]) for index in around)
         lanes = (around, *axes)  # a stream may be dealt further than its node
         in_all = sum(batch.total(own, batch.axis_of(own, lanes)) for own in map(sum, processes))
-        cycles = [process_cycles(node, *process, machine) for process in zip(processes, timing[1:3], strict=False)]
+        cycles = [process_cycles(node, *process, machine) for process in zip(processes, timing.paces, strict=False)]
         tokens = tuple(batch.most(flow.tokens, axis) for flow, axis in zip(inputs, axes, strict=False))
         turning, turns = self._turns(each, inputs, axes, batch, counts)
         return NodeNumbers(

@@ -24,12 +24,14 @@ Matrix = npt.NDArray[np.float64]
 
 
 class Fifo(NamedTuple):
-    """A FIFO from one node to an input of another. Nodes are numbers. `tokens` go through it in the whole run."""
+    """A FIFO from one node to an input of another. Nodes are numbers. `tokens` go through it in the whole run, and take `hops` cycles
+    longer than without a distance."""
 
     source: int
     target: int
     input: int
     tokens: Number
+    hops: int = 0
 
 
 class LineWait(NamedTuple):
@@ -153,8 +155,9 @@ class FifoLoops:
                 behind[node, node] = latency[node] - waits[node].cycles + 1  # it fires a cycle after a slot is free
                 whole[node, node], awaited[node, node], in_all[node, node] = np.inf, 0.0, 0.0
                 node += 1
-            later = behind[fifo.source] > arrival[node]
-            np.copyto(arrival[node], behind[fifo.source], where=later)
+            reached = behind[fifo.source] + fifo.hops
+            later = reached > arrival[node]
+            np.copyto(arrival[node], reached, where=later)
             for own, before in ((fewest, whole), (answers, awaited), (lines, in_all)):
                 np.copyto(own[node], before[fifo.source], where=later)
         return LongestWays(arrival, answers, lines, fewest, drained)

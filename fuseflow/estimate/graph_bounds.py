@@ -22,7 +22,7 @@ import numpy as np
 
 from fuseflow.estimate.counted.memo import CountMemo, Uncountable
 from fuseflow.estimate.fifo_loops import BusyLoops, FifoLoops, Matrix, hidden_work, loop_cycles
-from fuseflow.estimate.graph_counts import GraphCounts, Intervals, Work, node_timings, work_on
+from fuseflow.estimate.graph_counts import GraphCounts, Work, node_timings, work_on
 from fuseflow.estimate.graph_cycles import Bound, GraphCycles
 from fuseflow.estimate.memory_load import MemoryLoad, WrittenLines
 from fuseflow.estimate.memory_pace import memory_pace
@@ -32,6 +32,7 @@ from fuseflow.estimate.port_lines import read_lines
 from fuseflow.estimate.scratchpad_load import ScratchpadLoad
 from fuseflow.estimate.stream_flow import Number
 from fuseflow.machine.machine import Machine
+from fuseflow.machine.timing import Paces
 from fuseflow.memory.buffer_assignment import buffered_ports
 from fuseflow.memory.settings import IdealMemory, TimedMemory
 from fuseflow.resources.resource_count import token_bytes
@@ -185,12 +186,12 @@ class GraphBounds:
     def _cycles(self, machine: Machine) -> tuple[GraphCycles, Work, Hashable]:
         """Return the cycles of stages, the work of nodes, and a key of the settings of the machine that the work depends on."""
         timings = node_timings(self.counts, machine)
-        intervals = tuple(timing[1:3] for timing in timings)
+        paces = tuple(timing.paces for timing in timings)
         pipeline = self._once("pipeline", lambda: Pipeline.of(self.counts))
         # What decides how often nodes fire, and how many cycles that takes.
         line = None if isinstance(machine.memory, IdealMemory) else machine.memory.line
-        key = machine.rules, machine.memory.model, line, machine.scratchpad, intervals
-        work = self._once(("work", key), lambda: work_on(self.counts, intervals, machine))
+        key = machine.rules, machine.memory.model, line, machine.scratchpad, paces
+        work = self._once(("work", key), lambda: work_on(self.counts, paces, machine))
         busy = pipeline.most([node.occupied for node in work.nodes])
         answer = memory_pace(machine).latency
         own = pipeline.most([timing.latency for timing in timings])
@@ -201,7 +202,7 @@ class GraphBounds:
             latency,
             busy,
             self._memory_load(machine),
-            max(0, self._largest_stages(key, work, intervals, machine) - max(busy)),
+            max(0, self._largest_stages(key, work, paces, machine) - max(busy)),
             machine.rules != "comal",
             ScratchpadLoad.of(self.counts, machine),
         )
@@ -209,11 +210,11 @@ class GraphBounds:
 
     def _loops(self, machine: Machine, graph: GraphCycles, key: Hashable) -> BusyLoops | None:
         """Return the loops of FIFOs, None if no FIFO is ever full."""
-        if machine.first_depth is None and (machine.rules == "comal" or not self.counts.graph.depths):
+        if machine.first_depth is None and (machine.rules == "comal" or not (self.counts.graph.depths or self.counts.graph.hops)):
             return None
         loops, work = self._fifo_loops(machine, graph.occupied, key)
         slots = graph.pipeline.slots(self.counts.graph, machine)
-        shares = self._once(("shares", lines_ahead(machine), slots), lambda: loops.shares(slots))
+        shares = self._once(("shares", lines_ahead(machine), slots), lambda: graph.pipeline.through_links(loops.shares(slots)))
         return BusyLoops.of(shares, loops.longest(graph.loaded_latency, graph.line_waits, work, graph.occupied))
 
     def _fifo_loops(self, machine: Machine, busy: Sequence[Number], key: Hashable) -> tuple[FifoLoops, Matrix]:
@@ -237,7 +238,7 @@ class GraphBounds:
 
         return self._once(("load", pace.line, pace.open_bytes, pace.channels), load)
 
-    def _largest_stages(self, key: Hashable, work: Work, intervals: tuple[Intervals, ...], machine: Machine) -> Number:
+    def _largest_stages(self, key: Hashable, work: Work, paces: tuple[Paces, ...], machine: Machine) -> Number:
         """Return the cycles of the largest stages of all batches. They are 0 where a stage never waits, or was not counted."""
         depth = machine.first_depth
         if depth is None:
@@ -245,7 +246,7 @@ class GraphBounds:
 
         def measure() -> tuple[LevelStages, ...] | None:
             try:
-                return measure_stages(self.counts, work, intervals, machine, self.memo)
+                return measure_stages(self.counts, work, paces, machine, self.memo)
             except Uncountable:
                 return None
 

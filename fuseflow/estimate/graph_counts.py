@@ -25,7 +25,7 @@ from fuseflow.estimate.stream_flow import Flow, Number, largest
 from fuseflow.estimate.stream_walk import GraphStreams, StreamWalk, count_pieces, lane_writers, written_levels, written_values
 from fuseflow.machine.comal import readers_of_sums
 from fuseflow.machine.machine import Machine
-from fuseflow.machine.timing import NodeTiming, node_timing
+from fuseflow.machine.timing import NodeTiming, Pace, Paces, node_timing
 from fuseflow.memory.layout import used_tensors
 from fuseflow.resources import HeldEntries
 from fuseflow.samml import nodes as n
@@ -319,10 +319,6 @@ class Work:
         return all(node.exact for node in self.nodes)
 
 
-Intervals: TypeAlias = tuple[int, int]
-"""The cycles from one firing on a value to the next, of the first process of a node and of the second one, if it has two."""
-
-
 def node_timings(counts: GraphCounts, machine: Machine) -> list[NodeTiming]:
     """Return the timing of each node of a graph on a machine."""
     nodes = zip(counts.graph.nodes, counts.nodes, strict=True)
@@ -339,15 +335,15 @@ def count_work(
 ) -> Work:
     """Count the work of a verified graph on a machine. The other arguments are as in `count_graph`."""
     counts = count_graph(graph, statistics, patterns, memo, overlap)
-    return work_on(counts, [timing[1:3] for timing in node_timings(counts, machine)], machine)
+    return work_on(counts, [timing.paces for timing in node_timings(counts, machine)], machine)
 
 
-def work_on(counts: GraphCounts, intervals: Sequence[Intervals], machine: Machine) -> Work:
-    """Return the work of a graph on a machine, given its counts, and for each node the cycles between its firings."""
+def work_on(counts: GraphCounts, paces: Sequence[Paces], machine: Machine) -> Work:
+    """Return the work of a graph on a machine, given its counts, and for each node the paces of its processes."""
     declared = counts.graph.declared
     summed = readers_of_sums(counts.graph) if machine.rules == "comal" else frozenset[str]()
     nodes, turns = [], dict(counts.graph.turns)
-    for node, numbers, own in zip(counts.graph.nodes, counts.nodes, intervals, strict=True):
+    for node, numbers, own in zip(counts.graph.nodes, counts.nodes, paces, strict=True):
         processes = firings(node, declared, numbers.inputs, numbers.outputs, numbers.steps, machine)
         if node.name in summed:
             closed = numbers.inputs[0].stops - numbers.inputs[0].inner_filled
@@ -361,10 +357,10 @@ def work_on(counts: GraphCounts, intervals: Sequence[Intervals], machine: Machin
     )
 
 
-def process_cycles(node: n.Node, process: ProcessFirings, interval: int, machine: Machine, turn: n.Turn | None = None) -> Number:
-    """Return the least cycles that a process of a node takes, given its firings, the `interval` in cycles between firings on values, and
-    its turn at a port that it shares: a round for each value, all of them whole. Stops are taken between turns."""
-    values, closings = process
-    pause = interval if machine.rules == "comal" and isinstance(node, n.Alu) else 1  # after a stop
+def process_cycles(node: n.Node, process: ProcessFirings, pace: Pace, machine: Machine, turn: n.Turn | None = None) -> Number:
+    """Return the least cycles that a process of a node takes, given its firings, its pace, and its turn at a port that it shares: a round
+    for each value, all of them whole. Stops are taken between turns."""
+    (values, closings), (interval, pause) = process, pace
+    pause = interval if machine.rules == "comal" and isinstance(node, n.Alu) else pause
     cycles = values * interval + closings * pause
     return cycles if turn is None else largest((cycles, values * turn.interval(interval)))

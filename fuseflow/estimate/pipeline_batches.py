@@ -30,10 +30,11 @@ from fuseflow.estimate.counted.stream_trie import (
     distinct_elements,
     sum_by_group,
 )
-from fuseflow.estimate.graph_counts import GraphCounts, Intervals, Work, process_cycles
+from fuseflow.estimate.graph_counts import GraphCounts, Work, process_cycles
 from fuseflow.estimate.node_work import firings
 from fuseflow.estimate.stream_flow import Flow, Number, as_number
 from fuseflow.machine.machine import Machine
+from fuseflow.machine.timing import Paces
 from fuseflow.samml import nodes as n
 from fuseflow.samml.stream_alignment import StreamShape
 from fuseflow.samml.verify import stream_facts
@@ -212,9 +213,9 @@ def _largest_sums(nest: FiberNest | None, stages: Sequence[Ints], batches: int) 
 
 
 def measure_stages(
-    counts: GraphCounts, work: Work, intervals: Sequence[Intervals], machine: Machine, memo: CountMemo
+    counts: GraphCounts, work: Work, paces: Sequence[Paces], machine: Machine, memo: CountMemo
 ) -> tuple[LevelStages, ...] | None:
-    """Return the stages of a graph, the deepest level first, given its work and the intervals of each node, on machines with the
+    """Return the stages of a graph, the deepest level first, given its work and the paces of each node, on machines with the
     rules and the lines of `machine`. None if some stream of the graph could not be counted."""
     if len(counts.streams) < len(counts.flows):
         return None
@@ -224,7 +225,7 @@ def measure_stages(
     for level in inner:
         entries = max(_entries(workspace, counts) for workspace in level.workspaces) if level.workspaces else inf
         parts = [
-            _node_cycles(node, level.depth, counts, declared, intervals[place[node.name]], machine, memo) for node in level.nodes
+            _node_cycles(node, level.depth, counts, declared, paces[place[node.name]], machine, memo) for node in level.nodes
         ]
         levels.append(_level_stages(level, entries, parts, memo))
     occupied = max(work.nodes[place[node.name]].occupied for node in whole.nodes)
@@ -247,7 +248,7 @@ def _node_cycles(
     depth: int,
     counts: GraphCounts,
     declared: Mapping[str, n.TensorDecl],
-    intervals: Intervals,
+    paces: Paces,
     machine: Machine,
     memo: CountMemo,
 ) -> BatchCycles:
@@ -261,8 +262,8 @@ def _node_cycles(
     inputs, outputs = flows[: len(node.inputs)], flows[len(node.inputs) :]
     turn = dict(counts.graph.turns).get(node.name)
     processes = [
-        process_cycles(node, (values, closings - 1), interval, machine, turn)  # a batch has no `D`
-        for (values, closings), interval in zip(firings(node, declared, inputs, outputs, steps, machine), intervals, strict=False)
+        process_cycles(node, (values, closings - 1), pace, machine, turn)  # a batch has no `D`
+        for (values, closings), pace in zip(firings(node, declared, inputs, outputs, steps, machine), paces, strict=False)
     ]
     cycles = [np.atleast_1d(np.asarray(c, dtype=np.int64)) for c in processes]
     return BatchCycles(nest, reduce(np.maximum, cycles))

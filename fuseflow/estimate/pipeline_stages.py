@@ -3,18 +3,20 @@ are one stage, with the numbers of the lane that has most to do."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import inf
 from typing import NamedTuple
 
 import numpy as np
 
-from fuseflow.estimate.fifo_loops import Fifo, FifoLoops
+from fuseflow.estimate.fifo_loops import Fifo, FifoLoops, Matrix
 from fuseflow.estimate.graph_counts import GraphCounts
 from fuseflow.estimate.memory_load import memory_answers
 from fuseflow.estimate.stream_flow import Flow, Number, largest
+from fuseflow.machine.edge_fifos import edge_fifo
 from fuseflow.machine.machine import Machine
+from fuseflow.machine.timing import node_timing
 from fuseflow.samml import nodes as n
 from fuseflow.sim.outcome.lane_depths import lane_kinds
 
@@ -109,7 +111,13 @@ class Pipeline:
                 fifo = (kind, 0 if isinstance(node, n.Merge) else k, kinds[port.node])
                 tokens[fifo] = max(tokens.get(fifo, 0), counts.flows[port].tokens)
         ordered = tuple(stages[kind] for kind in range(len(stages)))
-        fifos = tuple(Fifo(source, target, k, tokens[target, k, source]) for target, k, source in sorted(tokens))
+        hops = dict[tuple[int, int], int]()
+        for edge, distance in graph.hops:
+            place = kinds[edge.node], edge.input
+            hops[place] = max(hops.get(place, 0), distance.count)
+        fifos = tuple(
+            Fifo(source, target, k, tokens[target, k, source], hops.get((target, k), 0)) for target, k, source in sorted(tokens)
+        )
         merges = frozenset(at for at, stage in enumerate(ordered) if isinstance(stage.node, n.Merge))
         return cls(ordered, of_node, fifos, merges, stages_behind(ordered, fifos, merges))
 
@@ -127,11 +135,19 @@ class Pipeline:
         place = {node.name: stage for node, stage in zip(graph.nodes, self.of_node, strict=True)}
         for edge, depth in graph.depths:
             stated[place[edge.node], edge.input] = depth
+        for at, slots in _slots_with_hops(graph, machine):
+            stated[place[at.node], at.input] = min(slots, stated.get((place[at.node], at.input), slots))
         first = inf if machine.first_depth is None else machine.first_depth
         merged = inf if machine.fifo_depth == "auto" else first
         return tuple(
             float(stated.get((fifo.target, fifo.input), merged if fifo.target in self.merges else first)) for fifo in self.fifos
         )
+
+    def through_links(self, shares: Matrix) -> Matrix:
+        """Return the shares of work that ways hold (`FifoLoops.shares`) without those of ways that end at a link. It takes a token in every
+        cycle, whatever is before it, so that no loop ends there."""
+        shares[[isinstance(stage.node, n.Link) for stage in self.stages]] = inf
+        return shares
 
     def loops(self, lines_ahead: int, line: int, many: tuple[int, ...] = ()) -> FifoLoops:
         """Return the graph in the form in which loops of FIFOs are found. A port has up to `lines_ahead` lines of `line` bytes
@@ -170,16 +186,16 @@ class Pipeline:
         starts, last = [0.0] * len(self.stages), dict[int, int]()
         works: list[list[tuple[float, Number]]] = [[] for _ in self.stages]  # when each work before a stage begins to reach it
         done = 0
-        for before, at, _, _ in self.fifos:
+        for before, at, _, _, hops in self.fifos:
             while done < at:
                 works[done] = _largest_works([*works[done], (starts[done], occupied[done])])
                 done += 1
             batches = self.stages[before].batches
             ready = max(begin + work / batches for begin, work in works[before]) if batches else starts[before]
-            start = ready + latency[before]
+            start = ready + latency[before] + hops
             if start > starts[at]:
                 starts[at], last[at] = start, before
-            works[at] += [(begin + latency[before], work) for begin, work in works[before]]
+            works[at] += [(begin + latency[before] + hops, work) for begin, work in works[before]]
         return starts, last
 
     def last_tokens(self, latency: Sequence[float], occupied: Sequence[Number], emission_takes_time: bool) -> list[float]:
@@ -187,10 +203,10 @@ class Pipeline:
         for its contents only as long as their own work on these takes.
         """
         ends, downstream = [0.0] * len(self.stages), [0.0] * len(self.stages)
-        for before, at, _, _ in reversed(self.fifos):
+        for before, at, _, _, hops in reversed(self.fifos):
             stage = self.stages[at]
             behind = max(downstream[at], stage.emitted if emission_takes_time else 0)  # the work on what it emits
-            remaining = latency[at] + ends[at] + (behind / stage.batches if stage.batches else 0)
+            remaining = hops + latency[at] + ends[at] + (behind / stage.batches if stage.batches else 0)
             ends[before] = max(ends[before], remaining)
             downstream[before] = max(downstream[before], behind if stage.batches else max(behind, occupied[at]))
         return ends
@@ -217,6 +233,18 @@ def _together(a: Stage, b: Stage) -> Stage:
     )
 
 
+def _slots_with_hops(graph: n.Graph, machine: Machine) -> Iterator[tuple[n.Edge, int]]:
+    """Yield the edges with hops, and those to nodes that are one, with all their slots if these have a bound."""
+    depths, hops = dict(graph.depths), dict(graph.hops)
+    for node in graph.nodes if hops else ():
+        for k, port in enumerate(node.inputs):
+            edge = n.Edge(node.name, k)
+            if edge in hops or node.stage_slots:
+                latency = node_timing(graph.by_name[port.node], graph, machine).latency
+                slots = edge_fifo(node, depths.get(edge), hops.get(edge), latency, machine).slots
+                yield from () if slots is None else [(edge, slots)]
+
+
 def _held(stage: Stage, lines_ahead: int, line: int) -> float:
     """Return the part of all work that a stage holds: the batches of its buffers, or the elements for which it waits for the memory."""
     if np.any(stage.batches):
@@ -229,10 +257,10 @@ def _held(stage: Stage, lines_ahead: int, line: int) -> float:
 def stages_behind(stages: Sequence[Stage], fifos: Sequence[Fifo], merges: frozenset[int]) -> frozenset[int]:
     """Return the stages behind a merge from which no reading of the memory follows, if writers are among them."""
     merged = [at in merges for at in range(len(stages))]
-    for before, at, _, _ in fifos:
+    for before, at, *_ in fifos:
         merged[at] |= merged[before]
     reads = [stage.answers > 0 and not isinstance(stage.node, n.TensorWriter) for stage in stages]
-    for before, at, _, _ in reversed(fifos):
+    for before, at, *_ in reversed(fifos):
         reads[before] |= reads[at]
     behind = frozenset(at for at in range(len(stages)) if merged[at] and not reads[at])
     return behind if any(isinstance(stages[at].node, n.TensorWriter) for at in behind) else frozenset()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 from fuseflow.machine import comal
 from fuseflow.machine.machine import Machine
@@ -12,6 +12,10 @@ from fuseflow.samml import nodes as n
 from fuseflow.samml.hops import NO_HOPS
 from fuseflow.samml.node import HOP_UNIT, MEMORY_UNIT, operand_bits
 from fuseflow.tile_ops import TileShape, work_count
+
+Pace: TypeAlias = tuple[int, int]
+"""The cycles from a firing of a process on a value to the next firing, and those from a firing on a stop."""
+Paces: TypeAlias = tuple[Pace, Pace]
 
 
 class NodeTiming(NamedTuple):
@@ -23,6 +27,11 @@ class NodeTiming(NamedTuple):
     interval: int
     emission: int
     pause: int = 1
+
+    @property
+    def paces(self) -> Paces:
+        """The paces of the process that takes values, and of the one that emits what it folded."""
+        return (self.interval, self.pause), (self.emission, 1)
 
 
 def node_timing(node: n.Node, graph: n.Graph, machine: Machine, tiles: Sequence[TileShape] = ()) -> NodeTiming:

@@ -159,6 +159,19 @@ def test_what_distances_cost_is_what_the_docs_say(model: str) -> None:
         assert f"alone make {ran[1].cycles:,} cycles of {ran[0].cycles:,}." in docs
 
 
+def test_an_estimate_counts_the_links_of_placements(tmp_path: Path) -> None:
+    """In a GraphSAGE on Onyx, the sums of accumulations go round several tiles, which takes most of the cycles of its second layer."""
+    model = (str(ROOT / "models/graphsage.py"), "--fuse", "layerwise", "--array", "onyx")
+    assert fuseflow("place", *model, "--effort", "1", "--seeds", "1", "-o", tmp_path / "placed", "-q").exit_code == 0
+    placement = ("--placement", tmp_path / "placed")
+    assert fuseflow("run", *model, *placement, "--no-check", "-q", "--json", tmp_path / "run.json").exit_code == 0
+    run, cycles = json.loads((tmp_path / "run.json").read_text()), dict[str, float]()
+    for name, options in (("near", ()), ("placed", placement)):
+        assert fuseflow("estimate", *model, *options, "-q", "--json", tmp_path / f"{name}.json").exit_code == 0
+        cycles[name] = json.loads((tmp_path / f"{name}.json").read_text())["cycles"]
+    assert cycles["near"] < 0.75 * run["cycles"] and cycles["placed"] == pytest.approx(run["cycles"], rel=0.05)
+
+
 def test_a_link_is_never_deepened() -> None:
     """With FIFOs that are deepened, a GCN is stuck where a link is full, too, and two slots more there would have been enough."""
     machine = load_machine("rda", {"fifo_depth_start": 2})

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from itertools import combinations, product
 from math import ceil, inf
+from typing import NamedTuple
 
 import numpy as np
 
@@ -65,6 +66,14 @@ def random_source(seed: int, size: int = 4) -> Source:
     return Source(f"random{seed}", program, tensors)
 
 
+class Way(NamedTuple):
+    """A way to run a region: its cycles, infinite if it does not fit, those of loading it on an array, and its tiles by kind."""
+
+    cycles: float
+    loading: int = 0
+    tiles: tuple[int, ...] = ()
+
+
 @dataclass(slots=True)
 class AllCandidates:
     """All programs of a source in the formats of `base`: every partition, every order of every region and all lanes."""
@@ -75,10 +84,11 @@ class AllCandidates:
     base: Schedule
     orders: int
     array: ArraySettings | None = None
-    """Every region fits this array, and its cycles have those of loading it in them."""
+    """Every region fits this array, and its cycles have those of loading it in them. If two regions may lie there, one that has room beside
+    the one before is loaded while that runs."""
     estimator: Estimator = field(default_factory=lambda: Estimator(assume_unknown=True))
     compiled: int = 0
-    _lanes: dict[object, float] = field(default_factory=dict)
+    _lanes: dict[object, Way] = field(default_factory=dict)
 
     def best(self) -> float:
         """Return the fewest cycles of all programs that fit; infinite if none does."""
@@ -106,16 +116,26 @@ class AllCandidates:
 
     def _best_lanes(self, schedule: Schedule, program: Compiled) -> float:
         """Return the cycles of a program whose regions each have their best lanes. Lanes of one region change nothing of another."""
-        total = 0.0
         estimates = _by_name(self._estimate(program))
-        for region in program.regions:
-            if region.einsums:
-                total += min(self._with_lanes(schedule, region), default=inf)
-            else:
-                total += self._cost(estimates[region.name], region)
+        ways = [
+            {*(self._with_lanes(schedule, region) if region.einsums else [self._cost(estimates[region.name], region)])}
+            for region in program.regions
+        ]
+        if self.array is None or self.array.resident == 1:
+            return sum(min(way.cycles + way.loading for way in each) for each in ways)
+        return min(map(self._together, product(*ways)))
+
+    def _together(self, ways: tuple[Way, ...]) -> float:
+        """Return the cycles of regions one after the other on an array that has room for two."""
+        total = 0.0
+        for before, way in zip((Way(0.0), *ways), ways, strict=False):
+            assert self.array is not None
+            both = zip(before.tiles, way.tiles, self.array.available.values(), strict=True) if before.tiles and way.tiles else ()
+            fit = bool(before.tiles and way.tiles) and all(a + b <= most for a, b, most in both)
+            total += way.cycles + (max(0.0, way.loading - before.cycles) if fit else way.loading)
         return total
 
-    def _with_lanes(self, schedule: Schedule, region: CompiledRegion) -> Iterator[float]:
+    def _with_lanes(self, schedule: Schedule, region: CompiledRegion) -> Iterator[Way]:
         stored = tuple((name, str(t.format)) for name, t in region.fused.stored.items())
         for number in range(SETTINGS.max_dealt + 1):
             for indices in combinations(region.fused.order, number):
@@ -127,23 +147,23 @@ class AllCandidates:
                         self._lanes[key] = self._region_cycles(dealt, region.name)
                     yield self._lanes[key]
 
-    def _region_cycles(self, schedule: Schedule, name: str) -> float:
+    def _region_cycles(self, schedule: Schedule, name: str) -> Way:
         program = self._program(schedule)
         if program is None:
-            return inf
+            return Way(inf)
         region = next(region for region in program.regions if region.name == name)
         return self._cost(_by_name(self._estimate(program))[name], region)
 
-    def _cost(self, estimate: RegionEstimate, region: CompiledRegion) -> float:
-        """Return the cycles of a region, infinite if it does not fit."""
+    def _cost(self, estimate: RegionEstimate, region: CompiledRegion) -> Way:
         if self.budget.exceeded(estimate.resources):
-            return inf
+            return Way(inf)
         cycles = float(estimate.bound.cycles)
         if self.array is None:
-            return cycles
+            return Way(cycles)
         load, use = self.array.load, tile_use(region.graph, self.array, self.machine)
         words = load.words_per_tile * sum(use.needed.values())
-        return cycles + ceil(words / load.words_per_cycle) + load.drain if use.fits else inf
+        loading = ceil(words / load.words_per_cycle) + load.drain
+        return Way(cycles, loading, tuple(use.needed[kind] for kind in self.array.kinds)) if use.fits else Way(inf)
 
     def _program(self, schedule: Schedule) -> Compiled | None:
         self.compiled += 1

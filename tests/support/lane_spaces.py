@@ -19,7 +19,8 @@ from fuseflow.autoscheduler.budget.costs import LoweredCosts, RegionRun
 from fuseflow.autoscheduler.budget.cut_graph import OrderedRange
 from fuseflow.autoscheduler.budget.decision import Lanes, RegionDecision
 from fuseflow.autoscheduler.budget.lane_models import LaneModel
-from fuseflow.autoscheduler.budget.path_search import DealtPath, Path, Variant, cheapest_paths
+from fuseflow.autoscheduler.budget.path_search import DealtPath, Variant
+from fuseflow.autoscheduler.budget.paths import Path, cheapest_paths
 from fuseflow.autoscheduler.budget.trials import RunSchedules, TrialRun
 from fuseflow.errors import ScheduleError
 from fuseflow.estimate.program import Estimator

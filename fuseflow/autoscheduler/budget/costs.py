@@ -33,12 +33,15 @@ class RegionCost:
     one of their graphs occupies.
 
     `least` are the cycles if no FIFO was ever full: deeper ones do not make the region faster than that. Cycles are infinite if
-    the region is expected to stand still, because its FIFOs have too few slots.
+    the region is expected to stand still, because its FIFOs have too few slots. `loading` and `own` are the loading and the resources of
+    the region alone.
     """
 
     cycles: float
     resources: Resources
     least: float = 0.0
+    loading: int = 0
+    own: Resources = field(default_factory=Resources)
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,10 +86,11 @@ class LoweredCosts:
         copies = ordered.figures[:-1]
         waits, own = sum(figures.cycles for figures in copies), inf if bound.stands_still else float(bound.cycles)
         least = float(replace(bound, fifos=0, imbalance=0).cycles)
-        waits += self._loading(used)
+        loading = self._loading(used)
+        waits += loading
         self.estimator.memo.forget(SETTINGS.kept_counts)
-        used = Resources.most_of((*(figures.resources for figures in copies), used))
-        return RegionCost(waits + own, used, waits + least)
+        most = Resources.most_of((*(figures.resources for figures in copies), used))
+        return RegionCost(waits + own, most, waits + least, loading, used)
 
     def near(self, ordered: OrderedRange, decisions: Sequence[RegionDecision]) -> list[float | None]:
         """Return about how many cycles a region takes under each decision, None where that is not known. This is much cheaper

@@ -21,12 +21,14 @@ from fuseflow.autoscheduler.budget.settings import SETTINGS
 class LaneTrials:
     """The lanes of a range with their expected cycles. The first `compared` of them were compared by arithmetic.
 
-    At most `tried` graphs that have room are made; None means all that may be the best. `best` is the fastest so far.
+    At most `tried` graphs that have room are made; None means all that may be the best, or at most `slack` cycles behind it. `best` is the
+    fastest so far.
     """
 
     candidates: list[tuple[float, Deal]]
     compared: int
     tried: int | None
+    slack: float = 0.0
     best: tuple[Deal, RegionCost] | None = None
     _looked: int = 0
     _number: int = 0
@@ -39,7 +41,7 @@ class LaneTrials:
         """Yield lanes whose graphs are to be made. The cost of each has to be kept (`keep`) before the next one."""
         while self._looked < len(self.candidates):
             cycles, deal = self.candidates[self._looked]
-            if self.best is not None and (self._is_enough or self._likely(cycles) >= self.best[1].cycles):
+            if self.best is not None and (self._is_enough or self._likely(cycles) >= self.best[1].cycles + self.slack):
                 return
             if self.tried is None or self._still[deal.indices] < SETTINGS.alike:
                 yield deal

@@ -1,7 +1,8 @@
 """The search for the cheapest programs within a budget: paths with promising bounds are costed until the best are known.
 
 A program is a path through a graph of cuts. The costs of regions add up, and each region has the whole budget, since one runs after the
-other. So every part of a cheapest path is a cheapest one between its ends, and dynamic programming over the states finds it.
+other. So every part of a cheapest path is a cheapest one between its ends, and dynamic programming over the states finds it. Where two
+regions may lie on an array at once, it goes over pairs of ranges (`resident_pairs`).
 
 A range costs a bound until its lanes are chosen. If all ranges of the cheapest path have lanes, no path is cheaper. Otherwise
 lanes are chosen for its other ranges, and the cheapest path is looked for again.
@@ -9,69 +10,24 @@ lanes are chosen for its other ranges, and the cheapest path is looked for again
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from heapq import nsmallest
+from functools import partial
 from math import inf
 from typing import TypeAlias
 
-from fuseflow.autoscheduler.budget.cut_graph import CutGraph, CutState, OrderedRange
+from fuseflow.autoscheduler.budget.cut_graph import CutGraph, OrderedRange
 from fuseflow.autoscheduler.budget.decision import Dealing, Freedom, RegionDecision
+from fuseflow.autoscheduler.budget.paths import Path, cheapest_paths
 from fuseflow.autoscheduler.budget.range_costs import RangeCosts
+from fuseflow.autoscheduler.budget.range_options import RangeOption
 from fuseflow.autoscheduler.budget.request import Deadline
+from fuseflow.autoscheduler.budget.resident_pairs import cheapest_pairs
 from fuseflow.autoscheduler.budget.settings import SETTINGS
-from fuseflow.cut.units import UnitPartition
 from fuseflow.garbage_collection import collection_rare
 from fuseflow.lower.buffers import read_tensors
 from fuseflow.resources.budget import Budget
 from fuseflow.schedule import Schedule
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Path:
-    """Ranges one after the other from the first cut on, and the sum of their cycles: a program if it reaches the last cut."""
-
-    cycles: float
-    edges: tuple[OrderedRange, ...] = ()
-
-    @property
-    def partition(self) -> UnitPartition:
-        """The ranges of units."""
-        return tuple(edge.part for edge in self.edges)
-
-    @property
-    def rank(self) -> tuple[float, int, tuple[tuple[int, int, int], ...]]:
-        """The key by which paths are sorted: fewer cycles, then fewer regions, then orders that the compiler ranks better."""
-        return self.cycles, len(self.edges), tuple((*edge.part, edge.rank) for edge in self.edges)
-
-
-def cheapest_paths(graph: CutGraph, cost: Callable[[OrderedRange], float], keep: int, fused: bool = True) -> tuple[Path, ...]:
-    """Return the `keep` cheapest paths to the last cut that differ in their partitions, the best first. `cost` is the cycles of a
-    range, infinite if no program may have it; infinite paths are left out. Without `fused`, every range is one unit. At each cut,
-    longer ranges begin only at the `graph.most_states` states that are reached in the fewest cycles."""
-    arrived = defaultdict[int, dict[CutState, list[Path]]](dict)
-    arrived[0][graph.start] = [Path(0.0)]
-    for cut in range(graph.last):
-        here = {state: best_of_partitions(paths, keep) for state, paths in arrived.pop(cut, {}).items()}
-        near = nsmallest(graph.most_states, here, key=lambda state: here[state][0].rank)
-        for state, paths in here.items():
-            for edge in graph.edges(state, fused and state in near):
-                cycles = cost(edge)
-                if cycles < inf:
-                    longer = [Path(path.cycles + cycles, (*path.edges, edge)) for path in paths]
-                    arrived[edge.after.cut].setdefault(edge.after, []).extend(longer)
-    return tuple(best_of_partitions([path for paths in arrived[graph.last].values() for path in paths], keep))
-
-
-def best_of_partitions(paths: list[Path], keep: int) -> list[Path]:
-    """Return the best path of each of the `keep` best partitions, the best first."""
-    best: dict[UnitPartition, Path] = {}
-    for path in sorted(paths, key=lambda path: path.rank):
-        best.setdefault(path.partition, path)
-        if len(best) == keep:
-            break
-    return list(best.values())
 
 
 @dataclass(frozen=True, slots=True)
@@ -258,7 +214,7 @@ class BudgetSearch:
                     self.trying(f"{edge.name}: {', '.join(edge.order)}")
             if is_last:
                 break
-        bounds = self._cheapest(variants, budget, 1, levers, self._bound)
+        bounds = self._cheapest(variants, budget, 1, levers, self._bound, exact=False)
         complete = self._cheapest(variants, budget, keep, levers, self._pessimistic)
         programs = tuple(self._dealt(variant, path, budget, levers) for variant, path in complete)
         return SearchOutcome(programs, _first(bounds), self.relaxed(budget, levers), not pending)
@@ -271,15 +227,27 @@ class BudgetSearch:
     def relaxed(self, budget: Budget, levers: Levers = ALL_LEVERS) -> float:
         """Return a bound on the cycles of all programs, as if the arithmetic or the memory were always busy."""
         variants = [v for v in self.variants if levers.allow_variant(v)]
-        return _first(self._cheapest(variants, budget, 1, levers, lambda edge, *_: self.costs.relaxed(edge, budget)))
+        return _first(self._cheapest(variants, budget, 1, levers, lambda edge, *_: self.costs.relaxed(edge, budget), exact=False))
 
     def _cheapest(
-        self, variants: list[Variant], budget: Budget, keep: int, levers: Levers, cost: LeverCost
+        self, variants: list[Variant], budget: Budget, keep: int, levers: Levers, cost: LeverCost, exact: bool = True
     ) -> list[tuple[Variant, Path]]:
+        """Return the cheapest paths by the cost of each range. If not `exact`, that is a bound of all ways to run the range."""
+
         def allowed(edge: OrderedRange) -> float:
             return cost(edge, budget, levers) if levers.allow(edge) else inf
 
-        paths = [(v, path) for v in variants for path in cheapest_paths(v.graph, allowed, keep, levers.fusion)]
+        def options(edge: OrderedRange) -> Sequence[RangeOption]:
+            cycles = allowed(edge)
+            is_known = exact and cycles < inf and (cost == self._pessimistic or self._is_known(edge, budget, levers))
+            known = self.costs.options(edge, budget, levers.freedom) if is_known else ()
+            return known or ([RangeOption(cycles - sum(own.loading for own in edge.figures))] if cycles < inf else ())
+
+        if (array := self.costs.coupling_array) is None:
+            search = partial(cheapest_paths, cost=allowed)
+        else:
+            search = partial(cheapest_pairs, options=options, array=array)
+        paths = [(v, path) for v in variants for path in search(v.graph, keep=keep, fused=levers.fusion)]
         return sorted(paths, key=lambda one: one[1].cycles)[:keep]
 
     def _is_known(self, edge: OrderedRange, budget: Budget, levers: Levers) -> bool:
@@ -303,6 +271,12 @@ class BudgetSearch:
         return inf if dealt is None else dealt.least
 
     def _dealt(self, variant: Variant, path: Path, budget: Budget, levers: Levers) -> DealtPath:
+        if path.options:
+            chosen_together = zip(path.edges, (option.decision for option in path.options), strict=True)
+            named = (
+                (edge, self.costs.decisions.named(edge, own)) for edge, own in chosen_together if own is not None and edge.pieces
+            )
+            return DealtPath(variant, path, tuple(named))
         chosen = ((edge, self.costs.chosen(edge, budget, levers.freedom)) for edge in path.edges)
         return DealtPath(
             variant, path, tuple((edge, dealt.decision) for edge, dealt in chosen if dealt is not None and edge.pieces)

@@ -9,11 +9,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from math import inf
 
+from fuseflow.array.settings import ArraySettings
 from fuseflow.autoscheduler.budget.costs import DealtRange, DecisionCosts, LoweredCosts, RegionCost, RegionRun
 from fuseflow.autoscheduler.budget.cut_graph import OrderedRange
 from fuseflow.autoscheduler.budget.decision import Freedom, RegionDecision
 from fuseflow.autoscheduler.budget.lane_models import Deal, LaneModel, StageModel
 from fuseflow.autoscheduler.budget.lane_trials import LaneTrials
+from fuseflow.autoscheduler.budget.range_options import NOTHING, RangeOption, most_loading, undominated_options
 from fuseflow.autoscheduler.budget.settings import SETTINGS
 from fuseflow.resources import Resources
 from fuseflow.resources.budget import Budget
@@ -38,11 +40,35 @@ class RangeCosts:
     _arithmetic_gains: dict[Budget, float] = field(default_factory=dict)
     """The least ratio of the cycles of a range to the cycles that arithmetic expects."""
     _reaches: dict[tuple[int, Budget], float] = field(default_factory=dict)
+    _options: dict[tuple[int, Budget, Freedom], tuple[RangeOption, ...]] = field(default_factory=dict)
     decisions: DecisionCosts = field(init=False)
     """The costs of single decisions."""
 
     def __post_init__(self) -> None:
         self.decisions = DecisionCosts(self.costs)
+
+    @property
+    def coupling_array(self) -> ArraySettings | None:
+        """The array on which neighbours decide together what loading costs, None if there is none."""
+        array = self.costs.estimator.array
+        return None if array is None or array.resident == 1 else array
+
+    def options(self, edge: OrderedRange, budget: Budget, freedom: Freedom) -> tuple[RangeOption, ...]:
+        """Return the ways to run a range that may be the best beside some neighbours, of those that were estimated, with the names of the
+        stages of the first range of its kind. There are none before its lanes were chosen."""
+        if not edge.pieces:
+            return (NOTHING,)
+        known = [own for own in (freedom, replace(freedom, dealing="regions")) if self.known(edge, budget, own)]
+        array = self.coupling_array
+        if array is None or not known or (known[0] != freedom and freedom.dealing != "stages"):
+            return ()
+        key, depth = (self.decisions.kind(edge), budget, known[0]), self.depth(budget)
+        if key not in self._options:
+            allowed = [own for own in self.decisions.estimated(edge) if known[0].allows(own, depth)]
+            costs = [(own, self.decisions.fitting(edge, own, budget)) for own in allowed]
+            options = (RangeOption.of(edge, own, cost, array) for own, cost in costs if cost is not None)
+            self._options[key] = undominated_options(options)
+        return self._options[key]
 
     def relaxed(self, edge: OrderedRange, budget: Budget) -> float:
         """Return the least cycles of a range within a budget by its work and bytes; infinite if even one lane has no room."""
@@ -170,6 +196,7 @@ class RangeCosts:
         """Let the lanes of ranges of a kind be chosen again."""
         self._dealt_at = {key: dealt for key, dealt in self._dealt_at.items() if key[0] != kind}
         self._dealt = {key: dealt for key, dealt in self._dealt.items() if key[0] != kind}
+        self._options = {key: options for key, options in self._options.items() if key[0] != kind}
 
     def depth(self, budget: Budget) -> int | None:
         """Return the slots that the schedule states for all FIFOs: None, unless the budget bounds FIFOs and the machine does not."""
@@ -224,7 +251,11 @@ class RangeCosts:
             return None
         deals = self._deals(edge, budget, depth) if dealt else [Deal((), self._model(edge).amounts(()), bound)]
         compared = self._compared(edge, deals, depth)
-        trials = LaneTrials([*compared, *((deal.least, deal) for deal in deals[len(compared) :])], len(compared), tried)
+        candidates = [*compared, *((deal.least, deal) for deal in deals[len(compared) :])]
+        slack = (
+            0 if (array := self.coupling_array) is None else 2 * most_loading(array)
+        )  # its own loading, and that of the next region
+        trials = LaneTrials(candidates, len(compared), tried, slack)
         for deal in trials:
             cost = self.decisions.fitting(edge, RegionDecision(edge.order, deal.lanes, depth), budget)
             trials.keep(deal, cost, self.decisions.stands_still(edge, deal.lanes, depth))

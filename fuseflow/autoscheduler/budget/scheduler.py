@@ -155,7 +155,6 @@ class _Chooser:
             runs = TrialRuns(self.request, self.search, self.simulations, self.buffers)
             trials = runs.confirmed(sorted(of_schedules.values(), key=lambda trial: trial.rank))
             trials += self._recomputing(trials)
-        estimates = {trial.schedule: trial.estimate for trial in trials}
         trials = trials if self.placing is None else self.placing.confirmed(trials)
         chosen = min(trials, key=lambda trial: trial.rank)
         if chosen.refused:
@@ -174,7 +173,7 @@ class _Chooser:
             compiled,
             self.budget,
             tuple(replace(trial, chosen=trial is chosen) for trial in sorted(trials, key=lambda trial: trial.rank)),
-            min(estimates[trial.schedule] for trial in trials if not trial.refused),
+            min(self.estimates.expected[trial.schedule] for trial in trials if not trial.refused),
             min(best.bound, chosen.estimate),
             best.relaxed,
             self._busy(estimate, float(chosen.cycles or chosen.estimate)),

@@ -193,6 +193,8 @@ class TrialEstimates:
     machine: Machine
     budget: Budget
     estimator: Estimator
+    expected: dict[Schedule, float] = field(default_factory=dict)
+    """The cycles that each schedule was expected to take, without hops."""
     _programs: dict[Schedule, DealtPath] = field(default_factory=dict)
     _fastest: tuple[float, Schedule, Compiled] | None = None
     """The program with the fewest expected cycles, which is likely to be chosen: these cycles, its schedule, and the compiled
@@ -221,9 +223,10 @@ class TrialEstimates:
         live = estimate.live_bytes
         refused = excess_text(self.budget.exceeded(used), self.budget) or live_excess_text(live, self.budget)
         trial = Trial(name, schedule, estimate.cycles, used, is_unfused, refused=refused, live_bytes=live)
-        if self.estimator.array is None:
-            return trial
-        return trial.loaded(counted_loading(compiled, estimate, self.estimator.array))
+        if self.estimator.array is not None:
+            trial = trial.loaded(counted_loading(compiled, estimate, self.estimator.array))
+        self.expected[schedule] = trial.estimate
+        return trial
 
     def compiled(self, schedule: Schedule) -> Compiled:
         """Return the program under a schedule."""

@@ -8,7 +8,7 @@ from typing import Any
 import click
 from click.core import ParameterSource
 
-from fuseflow.array.settings import ArraySettings
+from fuseflow.cli.array_options import ArrayRequest, array_of
 from fuseflow.cli.common import JsonFile, print_lines, print_notices, print_pieces
 from fuseflow.cli.progress import following
 from fuseflow.cli.request import ProgramRequest
@@ -52,7 +52,7 @@ def estimate(
     statistics_only: bool,
     by: tuple[str, ...],
     resources: bool,
-    array: ArraySettings | None,
+    on_array: ArrayRequest | None,
     energy: EnergyRequest,
     against: Path | None,
     json_file: JsonFile,
@@ -60,8 +60,11 @@ def estimate(
 ) -> None:
     energies = energy.energies(machine)
     run = None if against is None else compared_run(against)
+    array = array_of(on_array)
     estimator = Estimator(statistics_only, Assumptions.parse(stats), CountMemo(pieces=MOST_PIECES), array=array)
     scheduled = None if program.path.is_dir() else program.compile(Target(machine, array=array), quiet=quiet, estimator=estimator)
+    if scheduled is not None and on_array is not None and on_array.directory is not None:
+        scheduled = scheduled.linked(on_array.linked(scheduled.compiled, quiet)[0])
     with following("estimating", quiet):
         estimated = _saved(program, machine, estimator) if scheduled is None else scheduled.compiled.estimate(estimator)
     compared = None if run is None else comparison_table(estimated, run)

@@ -83,6 +83,25 @@ def test_it_is_the_best_of_all_candidates_that_fit(seed: int, ports: int, share:
     assert free.cycles < program.cycles
 
 
+PAIRS = [(5, 28), (12, 20), *(pytest.param(*pair, marks=pytest.mark.slow) for pair in ((11, 20), (4, 20), (4, 28)))]
+"""Programs and the ports of arrays on which two regions may lie at once, so that other lanes and cuts are the best."""
+
+
+@pytest.mark.parametrize(("seed", "ports"), PAIRS)
+def test_it_is_the_best_of_all_where_a_region_is_loaded_while_the_one_before_runs(
+    seed: int, ports: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for module in (budget_spaces, lane_models):
+        monkeypatch.setattr(module, "lane_counts", lambda size: (1, 2, 4))
+    alone = small(ports).model_copy(update={"load": small(ports).load.model_copy(update={"words_per_cycle": 1})})
+    source, array, budget = random_source(seed, 16), alone.model_copy(update={"resident": 2}), Budget({})
+    limits = budget.on_array(array.name, tile_limits(array))
+    (program,) = searched(source, array)[0].cheapest(limits, 1, WITHOUT_STAGES).programs
+    (one,) = searched(source, alone)[0].cheapest(limits, 1, WITHOUT_STAGES).programs
+    assert program.cycles == pytest.approx(AllCandidates(source, IDEAL, budget, NONE, ORDERS, array).best(), rel=1e-9)
+    assert program.cycles < one.cycles
+
+
 @pytest.mark.parametrize("seed", [0, 1, 5])
 def test_tiles_by_arithmetic_are_those_of_graphs_that_are_made(seed: int) -> None:
     array = small(12, 2)

@@ -11,7 +11,7 @@ from budget_spaces import random_source
 
 from fuseflow.autoscheduler.budget import cut_graph
 from fuseflow.autoscheduler.budget.cut_graph import CutGraph, OrderedRange, RegionFigures
-from fuseflow.autoscheduler.budget.path_search import cheapest_paths
+from fuseflow.autoscheduler.budget.paths import cheapest_paths
 from fuseflow.autoscheduler.budget.program_variants import VariantFactory
 from fuseflow.autoscheduler.budget.settings import SETTINGS
 from fuseflow.einsum.parse import parse
