@@ -1,8 +1,9 @@
 """fuseflow compiles sparse PyTorch models to fused sparse dataflow graphs and simulates them cycle by cycle.
 
->>> import fuseflow as ff
->>> print(ff.Schedule.fuse("layer1"), end="")
-fuse: [layer1]
+>>> import scipy.sparse as sp, numpy as np, fuseflow as ff
+>>> program = ff.compile(lambda a, x: (a @ x).relu(), (sp.eye_array(4, format="csr"), np.ones((4, 3))), schedule=ff.Schedule.fuse("full"))
+>>> program.run()
+<Result <lambda>: ... cycles, 1 regions, check passed>
 """
 
 from typing import TYPE_CHECKING

@@ -323,11 +323,14 @@ def _packed(array: Any, declared: TensorType, copy: bool) -> Tensor:
 
 
 def as_sparsity(value: SparseSpec | str | Path | None) -> SparseSpec | Path | None:
-    """Return the value of `ModelSpec.sparsity`: a spec as it is, the spec in a YAML file, or the path of a directory."""
+    """Return the value of `ModelSpec.sparsity`: a spec as it is, that of a rule as `--sparsify` takes it, the spec in a YAML file, or the
+    path of a directory."""
     if not isinstance(value, str | Path):
         return value
-    from fuseflow.sparsity.spec import read_spec
+    from fuseflow.sparsity.spec import parse_sparsify, read_spec
 
+    if isinstance(value, str) and "=" in value:
+        return parse_sparsify(value)
     path = Path(value)
     return path if path.is_dir() else read_spec(path)
 

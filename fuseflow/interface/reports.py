@@ -149,7 +149,7 @@ def report(
     >>> program = ff.compile(text, ([[1, 0], [2, 3]], [4, 5]))
     >>> page = ff.report(program.run(), program=program, cycles=ff.explain(program))
     >>> page.html[:15]
-    '<!doctype html>'
+    '<!DOCTYPE html>'
     """
     from fuseflow.interface.sweeps import (  # the command `report` needs them for sweeps alone
         SweepResult,

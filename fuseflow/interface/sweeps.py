@@ -105,6 +105,11 @@ class SweepResult:
     A row has a label for every axis (`model`, `data`, `machine`, `fuse`, `par`, ...), its `status`, and numbers: `estimated_cycles`,
     `cycles`, `bytes_read`, `flops`, and the others that `fuseflow sweep show --format csv` prints. `to_best` is the objective over the best
     one of the same model, data and machine. A point that failed has its `reason` and its `error`, and no numbers.
+
+    >>> import fuseflow as ff
+    >>> result = ff.sweep({"model": "docs/example/spmm.ein", "tensors": "docs/example/tensors.yaml", "vary": {"fuse": ["full"]}}, jobs=1)
+    >>> len(result), result[0]["fuse"], result.schedules[0]
+    (1, 'full', ff.Schedule.fuse('full'))
     """
 
     space: DesignSpace
