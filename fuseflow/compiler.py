@@ -57,11 +57,11 @@ def compile(
     with `data`, `data_dir` and `options`, its keyword arguments; an exported program in a file (`.pt2`), with `inputs`, or `tensors` by
     name, or the inputs that it was exported with, whose sizes `dims` changes; a program of Einsums as a text of several lines, in a file
     (`.ein`, `.mlir`) or as a `Program`, with `inputs` in the order of their declarations or by name, or `tensors`, a YAML file. `formats`
-    annotates tensors that PyTorch holds dense. `sparsity` makes a PyTorch model sparse: a `SparseSpec`, the YAML file of one, or a
-    directory that `fuseflow sparsify` wrote. `propagate` leaves out elements that no output needs, as far as this follows from the zeros
-    of weights and buffers; a `PropagationSpec` says which other values are known. `seed` fixes random weights and data. A model file that
-    was compiled before is read from a cache, unless something that it depends on changed since, or `fresh` asks to import it again.
-    `observe` is called with every stage as soon as it exists.
+    annotates tensors that PyTorch holds dense. `sparsity` makes a PyTorch model sparse: a `SparseSpec`, a rule
+    (`"*.weight=magnitude:0.9:csr"`), the YAML file of one, or a directory that `fuseflow sparsify` wrote. `propagate` leaves out elements
+    that no output needs, as far as this follows from the zeros of weights and buffers; a `PropagationSpec` says which other values are
+    known. `seed` fixes random weights and data. A model file that was compiled before is read from a cache, unless something that it
+    depends on changed since, or `fresh` asks to import it again. `observe` is called with every stage as soon as it exists.
 
     Raises a subclass of `FuseFlowError`, which says what to change, and `TypeError` for an argument that it does not have.
 
@@ -111,9 +111,12 @@ def training_step(
     The model runs in the mode, training or evaluation, in which it is; that of a model file runs in training. `Compiled.run(steps=10)`
     takes ten steps. Raises a subclass of `FuseFlowError`, which says what to change.
 
-    >>> import fuseflow as ff
-    >>> step = ff.training_step("models/gcn.py", optimizer="sgd:lr=0.2,momentum=0.9")   # doctest: +SKIP
-    >>> step.run(steps=10).losses                                                       # doctest: +SKIP
+    >>> import torch, fuseflow as ff
+    >>> model, x, y = torch.nn.Linear(3, 1), torch.ones(4, 3), torch.zeros(4, 1)
+    >>> step = ff.training_step(model, (x,), y, loss="mse", optimizer="sgd:lr=0.1,momentum=0.9")
+    >>> run = step.run(steps=3)
+    >>> len(run.losses), run.check.passed
+    (3, True)
     """
     arguments["training"] = TrainingRequest(loss, optimizer, target, gradients)
     return compile(model, inputs, schedule=schedule, machine=machine, observe=observe, **arguments)

@@ -14,6 +14,7 @@ import re
 import sys
 from collections.abc import Callable
 from importlib import import_module
+from types import ModuleType
 from typing import Any
 
 _EXPORT = re.compile(r"^    from (\S+) import (\w+) as \2$", re.MULTILINE)
@@ -34,6 +35,16 @@ def deferred_names(package: str, file: str) -> tuple[Callable[[str], Any], Calla
         value = import_module(f"{package}.{name}") if module == package else getattr(import_module(module), name)
         setattr(sys.modules[package], name, value)
         return value
+
+    class Package(ModuleType):
+        """A package whose names win over its modules that are called the same: `fuseflow.sweep` is a function, and the folder of its
+        implementation, too, which an import would put in its place."""
+
+        def __setattr__(self, name: str, value: Any) -> None:
+            if not isinstance(value, ModuleType) or modules.get(name, package) == package:
+                super().__setattr__(name, value)
+
+    sys.modules[package].__class__ = Package
 
     def known() -> list[str]:
         return sorted({*vars(sys.modules[package]), *modules})

@@ -1,15 +1,22 @@
-"""The digest of the sources of fuseflow: other sources may compute other results."""
+"""The version of fuseflow, and the digest of its sources: other sources may compute other results."""
 
 from __future__ import annotations
 
 import hashlib
 import os
+import sys
 from functools import cache
 from pathlib import Path
 
 PACKAGE = Path(__file__).resolve().parent
 _PRODUCTS = frozenset({"__pycache__", "objects"})
 """Folders of products of the sources: modules that Python compiled, and kernels. They do not change a result."""
+
+
+def package_version() -> str:
+    """Return the version of fuseflow. The package has it, which no room imports: it exports names of all rooms."""
+    version: str = sys.modules["fuseflow"].__version__
+    return version
 
 
 @cache

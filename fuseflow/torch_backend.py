@@ -36,7 +36,15 @@ _SPARSE = "Attempted to wrap sparse Tensor"
 
 @dataclass(frozen=True, slots=True)
 class BackendResult:
-    """One call of one graph: the compiled program, which holds every stage, and its run."""
+    """One call of one graph: the compiled program, which holds every stage, and its run.
+
+    >>> import torch, fuseflow as ff
+    >>> backend = ff.Backend(machine="ideal")
+    >>> _ = torch.compile(torch.nn.ReLU(), backend=backend)(torch.ones(2, 3))
+    >>> result = backend.results[0]
+    >>> result.cycles == result.run.cycles, len(result.compiled.regions)
+    (True, 1)
+    """
 
     compiled: Compiled
     run: Result
@@ -53,10 +61,14 @@ class Backend:
     Each call of each graph that Dynamo captures is one result, in order. A model without graph breaks is one graph. The simulator
     computes the outputs, and without `check=False` they are compared with PyTorch's. They have no gradients.
 
-    >>> import fuseflow as ff
+    >>> import torch, fuseflow as ff
     >>> backend = ff.Backend(schedule=ff.Schedule.fuse("full"))
-    >>> fast = torch.compile(model, backend=backend)                                 # doctest: +SKIP
-    >>> fast(x), backend.results[-1].cycles                                          # doctest: +SKIP
+    >>> fast = torch.compile(lambda a, x: (a @ x).relu(), backend=backend)
+    >>> fast(torch.eye(2), torch.ones(2, 2))
+    tensor([[1., 1.],
+            [1., 1.]])
+    >>> backend.results[-1].run.check.passed
+    True
     """
 
     __name__ = "fuseflow"  # Dynamo calls a back end so in its messages

@@ -62,7 +62,9 @@ class YamlText:
 
         `entry` is the kind of the entry, and `keys` are the keys that it may have.
         """
-        first = error.errors(include_url=False)[0]
+        errors = error.errors(include_url=False)
+        unknown = [each for each in errors if each["type"] == "extra_forbidden"]
+        first = unknown[0] if unknown and errors[0]["type"] == "missing" else errors[0]  # a wrong name is what is missing
         path = tuple(step for step in first["loc"] if step != "[key]")  # pydantic adds this step for a key that is not a string
         key = ".".join(map(str, path))
         span = self.place(*above, *path)

@@ -78,9 +78,12 @@ def autoschedule(
     `("formats",)`. `pareto` names resources for which a curve of cycles is wanted. The search stops after `limit` seconds.
 
     >>> import fuseflow as ff
-    >>> choice = ff.autoschedule("models/paper/gcn.py", data="karate", machine="ideal")   # doctest: +SKIP
-    >>> choice.schedule, choice.run().cycles                                               # doctest: +SKIP
-    >>> ff.autoschedule("models/paper/gcn.py", data="karate", budget={"mul": 16}).schedule  # doctest: +SKIP
+    >>> text = "tensor A[2, 2] csr\\ntensor x[2]\\ny[i] = sum(k) A[i, k] * x[k]\\noutput y"
+    >>> choice = ff.autoschedule(text, ([[1, 0], [2, 3]], [4, 5]), machine="ideal")
+    >>> choice.run().check.passed
+    True
+    >>> ff.autoschedule(text, ([[1, 0], [2, 3]], [4, 5]), budget={"mul": 1}).schedule.parallel
+    ()
     """
     hardware = load_machine(machine)
     if budget is None:

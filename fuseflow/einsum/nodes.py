@@ -227,6 +227,10 @@ class Einsum:
 class Program:
     """A program holds the declarations of its inputs (and of some results), its Einsums in order, and the names of its outputs.
     `region_orders` are the loop orders of regions that its text states, beside the orders of its Einsums.
+
+    >>> import fuseflow as ff
+    >>> ff.compile("tensor x[4]\\ny[i] = x[i] + x[i]\\noutput y", {"x": [1, 2, 3, 4]}).program
+    <Program program: 1 Einsums, 1 inputs, outputs y>
     """
 
     tensors: tuple[TensorType, ...]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import re
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -63,14 +63,19 @@ def load_model(
 ) -> Source:
     """Read the model of a call of `fuseflow.compile`, with its data, as `load` does. `arguments` are keyword arguments of the `caller`.
     Raise `TypeError` for one that no model has."""
+    refuse_unknown_arguments(arguments, caller)
+    given: dict[str, Any] = {**arguments, "sparsity": as_sparsity(arguments.get("sparsity"))}
+    given["propagate"] = as_propagation(arguments.get("propagate"))
+    return load(ModelSpec(model, inputs, **given))
+
+
+def refuse_unknown_arguments(arguments: Iterable[str], caller: Callable[..., Any]) -> None:
+    """Raise `TypeError` for a name that is no keyword argument of a model, with the nearest one that the `caller` takes."""
     if unknown := [name for name in arguments if name not in ModelArguments.__annotations__]:
         own = inspect.signature(caller).parameters.values()
         refuse_unknown(
             caller.__name__, unknown, (*(p.name for p in own if p.kind is p.KEYWORD_ONLY), *ModelArguments.__annotations__)
         )
-    given: dict[str, Any] = {**arguments, "sparsity": as_sparsity(arguments.get("sparsity"))}
-    given["propagate"] = as_propagation(arguments.get("propagate"))
-    return load(ModelSpec(model, inputs, **given))
 
 
 def load(spec: ModelSpec) -> Source:
@@ -318,11 +323,14 @@ def _packed(array: Any, declared: TensorType, copy: bool) -> Tensor:
 
 
 def as_sparsity(value: SparseSpec | str | Path | None) -> SparseSpec | Path | None:
-    """Return the value of `ModelSpec.sparsity`: a spec as it is, the spec in a YAML file, or the path of a directory."""
+    """Return the value of `ModelSpec.sparsity`: a spec as it is, that of a rule as `--sparsify` takes it, the spec in a YAML file, or the
+    path of a directory."""
     if not isinstance(value, str | Path):
         return value
-    from fuseflow.sparsity.spec import read_spec
+    from fuseflow.sparsity.spec import parse_sparsify, read_spec
 
+    if isinstance(value, str) and "=" in value:
+        return parse_sparsify(value)
     path = Path(value)
     return path if path.is_dir() else read_spec(path)
 

@@ -144,7 +144,11 @@ class Machine(Strict):
     multiply-accumulates on tiles in a cycle, and `lanes` has how many elements of fewer bits replace one of 32. `config_bytes` is
     the number of bytes that the resident tensors of a region may have. The settings of `memory` are described in
     `fuseflow.memory.settings`, and those of `scratchpad`, a memory on the chip that a machine may have, in
-    `fuseflow.memory.scratchpad_settings`.
+    `fuseflow.memory.scratchpad_settings`. Its `repr` is an expression of it. `fuseflow.load_machine` changes single settings.
+
+    >>> import fuseflow as ff
+    >>> ff.Machine(name="mine", latency={"add": 4, "mul": 4}, fifo_depth=16)
+    ff.Machine(name='mine', latency={'default': 1, 'add': 4, 'mul': 4}, fifo_depth=16)
     """
 
     name: str

@@ -65,6 +65,14 @@ class Compiled:
     All formats of `program` are inferred. `regions` are in the order in which they run. `seconds` is the time that compiling
     took, and `divisions` say which regions had to be divided. `partitioned` is the program as it was cut into regions. `loading` has the
     cycles that loading each region takes, by name and in order, if they are placed on an array (`fuseflow.run.placed`).
+
+    >>> import fuseflow as ff
+    >>> text = "tensor A[2, 2] csr\\ntensor x[2]\\ny[i] = sum(k) A[i, k] * x[k]\\noutput y"
+    >>> program = ff.compile(text, ([[1, 0], [2, 3]], [4, 5]))
+    >>> [region.name for region in program.regions], program.regions[0].fused.order
+    (['y'], ('i', 'k'))
+    >>> program.run(tensors={"x": [6, 7]}).outputs["y"].tolist()
+    [6.0, 33.0]
     """
 
     source: Source

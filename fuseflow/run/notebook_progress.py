@@ -19,7 +19,11 @@ EVERY = 0.2
 def notebook_progress(compiled: Compiled) -> ProgressCallback:
     """Return a callback for `Compiled.run` that shows a bar below the cell: the region, its firings, how many a second, and the time left.
 
-        compiled.run(ff.notebook_progress(compiled))
+    >>> import fuseflow as ff
+    >>> text = "tensor A[2, 2] csr\\ntensor x[2]\\ny[i] = sum(k) A[i, k] * x[k]\\noutput y"
+    >>> program = ff.compile(text, ([[1, 0], [2, 3]], [4, 5]))
+    >>> program.run(ff.notebook_progress(program)).check.passed
+    True
 
     The firings of a region are expected from its estimate, so the time left is an estimate, too. Raises `UsageError` outside of a notebook
     or IPython.

@@ -30,10 +30,13 @@ def quantize(
     Where no operator of the program would take fewer cycles, a `NarrowTypesWarning` says so first. Raise `PlanError` for a tolerance that
     is no number of at least 0, for another type, for a constant that is no input, and for numbers or a metric that are not finite.
 
-    >>> import fuseflow as ff
-    >>> narrow = ff.quantize(ff.compile(mlp, (x,)), tolerance=1e-3)         # doctest: +SKIP
-    >>> print(narrow)                                                        # doctest: +SKIP
-    >>> ff.compile(narrow.program, tensors=narrow.tensors).run().cycles      # doctest: +SKIP
+    >>> import numpy as np, fuseflow as ff
+    >>> text = "tensor x[16, 16]\\ntensor W[16, 16]\\ny[i, j] = sum(k) x[i, k] * W[k, j]\\noutput y"
+    >>> blocks = ff.Schedule().block("x", 16, 16).block("W", 16, 16)
+    >>> program = ff.compile(text, (np.eye(16), np.ones((16, 16))), schedule=blocks)
+    >>> narrow = ff.quantize(program, tolerance=1e-3, constants=["W"])
+    >>> ff.compile(narrow.program, tensors=narrow.tensors).run().check.passed
+    True
     """
     if not isinstance(tolerance, Real) or not tolerance >= 0:
         raise PlanError(f"a tolerance of {tolerance!r}", hint="0 or more, such as 0.001")

@@ -96,6 +96,12 @@ class SampledResult:
     """A sampled run of a compiled program. `tensors` are the outputs of the interpreter.
 
     `check` compares them with PyTorch, and `rows_check` the values of all sampled rows with the interpreter.
+
+    >>> import fuseflow as ff
+    >>> text = "tensor A[2, 2] csr\\ntensor x[2]\\ny[i] = sum(k) A[i, k] * x[k]\\noutput y"
+    >>> result = ff.compile(text, ([[1, 0], [2, 3]], [4, 5])).run(sample=ff.Sample(fraction=0.1))
+    >>> result.cycles.low <= result.cycles.estimate <= result.cycles.high
+    True
     """
 
     settings: Settings

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import product
 from pathlib import Path
 from typing import Annotated, Any
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PlainValidator, ValidationError
+from pydantic_core import PydanticCustomError
 
 from fuseflow.errors import FuseFlowError, SweepError, did_you_mean
 from fuseflow.filesystem import read_text
@@ -16,6 +17,7 @@ from fuseflow.frontend.data import FILE_READERS, require_known
 from fuseflow.frontend.datasets.spec_options import names_file, split_spec
 from fuseflow.frontend.factory import Factory
 from fuseflow.machine.files import load_machine, with_settings
+from fuseflow.machine.machine import Machine
 from fuseflow.sampling.sample_request import parse_sample
 from fuseflow.schedule import Schedule
 from fuseflow.schedule.file import Sections, read_document
@@ -35,6 +37,13 @@ ScheduleSections = Mapping[str, Any]
 def _as_list(value: Any) -> Any:
     """Return a list as it is, and any other value as a list of one."""
     return value if isinstance(value, list) else [value]
+
+
+def _machine_entry(value: Any) -> Any:
+    """Return an entry of `machine`: a name, or, in a program, a machine itself."""
+    if isinstance(value, Machine) or (isinstance(value, str) and value):
+        return value
+    raise PydanticCustomError("machine", "must be the name of a machine, or a file")
 
 
 OneOrMany = BeforeValidator(_as_list)
@@ -74,7 +83,7 @@ class SweepContent(BaseModel):
     sparsity: Annotated[list[str | dict[str, str]], OneOrMany, Field(min_length=1)] = [{}]
     propagate: Annotated[list[bool], OneOrMany, Field(min_length=1)] = [False]
     train: Annotated[list[TrainEntry], OneOrMany, Field(min_length=1)] = [None]
-    machine: NonEmptyNames = ["rda"]
+    machine: Annotated[list[Annotated[str | Machine, PlainValidator(_machine_entry)]], OneOrMany, Field(min_length=1)] = ["rda"]
     set: Annotated[list[dict[str, Scalar]], OneOrMany, Field(min_length=1)] = [{}]
     schedules: Annotated[list[str | dict[str, Any]], Field(min_length=1)] = [{}]
     vary: dict[str, Annotated[list[Any], Field(min_length=1)]] = {}
@@ -107,7 +116,11 @@ class SweepFile:
 
 def read_sweep(path: Path) -> SweepFile:
     """Read a sweep file. Raises a `FuseFlowError` with the line and column of an error in it."""
-    text = read_yaml(read_text(path, "the sweep"), str(path), SweepError)
+    return _sweep_file(path, read_yaml(read_text(path, "the sweep"), str(path), SweepError))
+
+
+def _sweep_file(path: Path, text: YamlText) -> SweepFile:
+    """Return the sweep in a text, whose paths are relative to the folder of `path`."""
     try:
         content = SweepContent.model_validate({} if text.content is None else text.content)
     except ValidationError as error:
@@ -216,17 +229,54 @@ class LabeledPoint:
         return " ".join(f"{axis}={self.labels[axis]}" for axis in axes)
 
 
+def _plain(value: Any) -> Any:
+    """Return a value of a program as a sweep file would have it. A machine stays a value: it need not be in a file."""
+    match value:
+        case Schedule():
+            sections = read_yaml(value.to_yaml(), "<schedule>", SweepError).content
+            return {key: section for key, section in sections.items() if key != "fuse" or not value.leaves_cut}  # which may vary
+        case Mapping():
+            return {key: _plain(inner) for key, inner in value.items()}
+        case list() | tuple():
+            return [_plain(inner) for inner in value]
+        case Path():
+            return str(value)
+    return value
+
+
 @dataclass(frozen=True, slots=True)
 class DesignSpace:
     """All points of a sweep, in the order of its file, with the last axis varying fastest.
 
     Equal points stand once, under the labels of the first. `axes` are the axes with more than one value. `combinations` is the number of
     points with equal ones counted repeatedly.
+
+    >>> import fuseflow as ff
+    >>> space = ff.DesignSpace.of({"model": "docs/example/spmm.ein", "vary": {"fuse": ["none", "full"], "par": [{}, {"i": 2}]}})
+    >>> len(space), space.axes
+    (4, ('fuse', 'par'))
     """
 
+    file: SweepFile = field(repr=False)
     points: tuple[LabeledPoint, ...]
     axes: tuple[str, ...]
     combinations: int
+
+    @classmethod
+    def of(cls, sweep: str | Path | Mapping[str, Any] | DesignSpace) -> DesignSpace:
+        """Return the design space of a sweep file in YAML, or of a mapping with the keys and values of such a file.
+
+        In a mapping, a schedule may be a `Schedule`, a machine a `Machine`, and paths are relative to the current directory. Raises a
+        `FuseFlowError` for an unknown key, with the nearest right one, and for a model, data or a machine that is missing.
+        """
+        match sweep:
+            case DesignSpace():
+                return sweep
+            case str() | Path():
+                return build_space(read_sweep(Path(sweep)))
+            case Mapping():
+                return build_space(_sweep_file(Path("sweep"), YamlText(_plain(sweep), "<sweep>", None)))
+        raise SweepError(f"a {type(sweep).__name__} is no sweep", hint="give the path of a YAML file, or a mapping with its keys")
 
     def __len__(self) -> int:
         return len(self.points)
@@ -274,19 +324,29 @@ def build_space(file: SweepFile) -> DesignSpace:
         points.setdefault(point.key("simulate"), LabeledPoint({**source_labels, **machine_labels, **schedule_labels}, point))
     distinct = tuple(points.values())
     axes = [axis for axis in distinct[0].labels if len({place.labels[axis] for place in distinct}) > 1]
-    return DesignSpace(distinct, tuple(axes), len(sources) * len(machines) * len(labeled_schedules))
+    return DesignSpace(file, distinct, tuple(axes), len(sources) * len(machines) * len(labeled_schedules))
 
 
 def _machines(file: SweepFile) -> Iterator[tuple[dict[str, str], dict[str, Any]]]:
     """Yield every machine with every change of its settings, as labels and as all its settings."""
+    values = {machine.name: machine for machine in file.content.machine if isinstance(machine, Machine)}
     for n, name in enumerate(file.content.machine):
-        path = file.folder / name
-        with file.text.blame("machine", n):
-            machine = load_machine(path if path.is_file() else name)
+        if isinstance(name, Machine):
+            machine = name
+            if values[machine.name] != machine:
+                hint = '`machine.model_copy(update={"name": "other"})` has another name'
+                raise SweepError(f"two machines are called `{machine.name}`", hint=hint)
+        else:
+            path = file.folder / name
+            with file.text.blame("machine", n):
+                machine = load_machine(path if path.is_file() else name)
         for k, settings in enumerate(file.content.set):
             with file.text.blame("set", k, *settings):
                 changed = with_settings(machine, settings)
-            yield {"machine": Path(name).stem, "set": label(settings)}, changed.model_dump()
+            yield (
+                {"machine": machine.name if isinstance(name, Machine) else Path(name).stem, "set": label(settings)},
+                changed.model_dump(),
+            )
 
 
 def _sources(file: SweepFile) -> Iterator[tuple[dict[str, str], dict[str, Any]]]:

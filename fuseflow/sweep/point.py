@@ -13,13 +13,12 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Literal, get_args
 
-from fuseflow import __version__
 from fuseflow.errors import DataError, FileError
 from fuseflow.filesystem import read_bytes, read_text
 from fuseflow.frontend.data import FILE_READERS, locate_files
 from fuseflow.frontend.datasets.spec_options import names_file, split_spec, without_folder
 from fuseflow.frontend.factory import Factory
-from fuseflow.package_digest import package_digest
+from fuseflow.package_digest import package_digest, package_version
 from fuseflow.yaml_text import read_yaml
 
 Mode = Literal["estimate", "sample", "simulate"]
@@ -74,7 +73,7 @@ class Point:
         """Return the key of the row of the point. It is equal for points with equal numbers, whatever files and machines are called."""
         checked = mode == "estimate" or self.check
         asked = [self.sample] if mode == "sample" else []
-        return _hashed([__version__, mode, self._imported(), self._hardware(), self.schedule, checked, *asked])
+        return _hashed([package_version(), mode, self._imported(), self._hardware(), self.schedule, checked, *asked])
 
     def _read(self) -> list[Any]:
         sparse = [self.sparsity] if self.sparsity else []
@@ -156,7 +155,7 @@ def _hashed(values: Any) -> str:
 
 def code_version() -> str:
     """Return the version of fuseflow with a digest of its sources. Rows that other sources made may hold other numbers."""
-    return f"{__version__}+{package_digest()[:12]}"
+    return f"{package_version()}+{package_digest()[:12]}"
 
 
 def content_digest(model: Path, tensors: Path | None, data: str | None, data_dir: Path | None) -> str:

@@ -20,13 +20,12 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from functools import partial
-from pathlib import Path
 from typing import IO, Any
 
 import psutil
 
-import fuseflow
 from fuseflow.errors import SweepError
+from fuseflow.package_digest import PACKAGE
 from fuseflow.sweep.point import Task, TaskOutcome, code_version
 from fuseflow.sweep.point_evaluation import KEPT_SOURCES
 
@@ -108,7 +107,7 @@ class WorkerProcess:
     @classmethod
     def start(cls) -> WorkerProcess:
         """Start a process."""
-        path = [str(Path(fuseflow.__file__).parents[1]), *filter(None, [os.environ.get("PYTHONPATH")])]
+        path = [str(PACKAGE.parent), *filter(None, [os.environ.get("PYTHONPATH")])]
         environment = {**os.environ, **ONE_THREAD, "PYTHONPATH": os.pathsep.join(path)}
         log = tempfile.TemporaryFile()  # noqa: SIM115  closed with the process
         command = [sys.executable, "-P", "-m", "fuseflow.sweep.worker"]

@@ -121,14 +121,19 @@ class Runner(Protocol):
 
 @dataclass(slots=True)
 class Sweep:
-    """A sweep of a design space. `redo` names rows that do not count as done: `failed` ones, `stale` ones of another version of
-    fuseflow, and simulations whose run was not `kept`. `keep_runs` keeps the run of each simulation for its page."""
+    """A sweep of a design space, with the store of its results. `redo` names rows that do not count as done: `failed` ones, `stale`
+    ones of another version of fuseflow, and simulations whose run was not `kept`. `keep_runs` keeps the run of each simulation for its
+    page."""
 
-    file: SweepFile
     space: DesignSpace
     store: Store
     redo: frozenset[str] = frozenset()
     keep_runs: bool = True
+
+    @property
+    def file(self) -> SweepFile:
+        """The file of the sweep, as it was read."""
+        return self.space.file
 
     @property
     def modes(self) -> tuple[Mode, ...]:

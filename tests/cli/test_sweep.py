@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from importlib import import_module
 from pathlib import Path
 
 import pytest
@@ -95,9 +96,9 @@ def test_lines_can_be_chosen(here: Path, words: list[str], count: int) -> None:
         (["sweep", "gone.yaml"], "cannot read the sweep `gone.yaml`"),
         (["sweep", "status", "s.yaml", "--store", "gone.sqlite"], "there are no results in `gone.sqlite`"),
         (["sweep", "status", "s.yaml", "--store", "t.yaml"], "`t.yaml`: file is not a database"),
-        (["sweep", "s.yaml", "--memory", "8 apples"], "`--memory 8 apples` is no size"),
+        (["sweep", "s.yaml", "--memory", "8 apples"], "a memory of `8 apples` is no size"),
         (["sweep", "s.yaml", "--jobs", "0"], "0 is not in the range"),
-        (["sweep", "s.yaml", "--jobs", "2", "--scheduler", "tcp://x:1"], "`--jobs` is for processes of this machine"),
+        (["sweep", "s.yaml", "--jobs", "2", "--scheduler", "tcp://x:1"], "`jobs` is for processes of this machine"),
         (["sweep", "show", "s.yaml", "--where", "fus=full"], "did you mean `fuse`"),
         (["sweep", "show", "s.yaml", "--where", "fuse"], "cannot read `--where fuse`"),
         (["sweep", "show", "s.yaml", "--where", "fuse<full"], "`full` is not a number"),
@@ -127,7 +128,7 @@ def test_status_says_what_is_left_and_why_points_failed(here: Path) -> None:
 
 def test_rows_of_other_sources_are_pointed_out(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for module in ("report.sweep_status", "sweep.sweep"):
-        monkeypatch.setattr(f"fuseflow.{module}.code_version", lambda: "another")
+        monkeypatch.setattr(import_module(f"fuseflow.{module}"), "code_version", lambda: "another")
     assert "`--again stale`" in fuseflow("sweep", "status", "s.yaml").stdout
 
 

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import doctest
+import inspect
 import json
 import re
 import sqlite3
+import sys
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
@@ -89,3 +92,32 @@ def documents(tmp_path_factory: pytest.TempPathFactory) -> dict[str, int]:
 
 def test_schemas(documents: dict[str, int]) -> None:
     assert {row[0]: int(row[2]) for row in rows("JSON and other files")} == documents
+
+
+def test_every_name_is_explained_with_an_example_that_runs(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The examples of all names run in the folder of the checkout, as a reader would type them there."""
+    monkeypatch.chdir(ROOT)
+    for name in ff.__all__:
+        value = getattr(ff, name)
+        text = inspect.getdoc(value) or ""
+        examples = doctest.DocTestParser().get_doctest(text, {"ff": ff, **_module_of(value)}, name, None, 0)
+        assert examples.examples, f"`{name}` has no example"
+        assert not any(example.options.get(doctest.SKIP) for example in examples.examples), name
+        outcome = doctest.DocTestRunner(optionflags=doctest.ELLIPSIS).run(examples)
+        assert outcome.failed == 0, name
+
+
+def _module_of(value: object) -> dict[str, object]:
+    """The names that an example in the module of a value can use."""
+    module = sys.modules.get(getattr(value, "__module__", ""), None)
+    return {} if module is None else dict(vars(module))
+
+
+def test_notebooks_import_nothing_else_of_the_package() -> None:
+    for path in sorted((ROOT / "examples").glob("*.ipynb")):
+        cells = json.loads(path.read_text(encoding="utf-8"))["cells"]
+        lines = [line for cell in cells if cell["cell_type"] == "code" for line in "".join(cell["source"]).splitlines()]
+        imports = {line for line in lines if re.match(r"\s*(import|from) fuseflow\b", line)}
+        assert imports <= {"import fuseflow as ff"}, path.name
+        used = {name for line in lines for name in re.findall(r"\bff\.(\w+)", line)}
+        assert used <= set(ff.__all__), path.name

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from fuseflow.sweep.design_space import build_space, read_sweep
+from fuseflow.sweep.design_space import DesignSpace
 from fuseflow.sweep.point import Task, TaskOutcome
 from fuseflow.sweep.point_evaluation import SourceCache, measure
 from fuseflow.sweep.store import Store
@@ -57,8 +57,7 @@ def write_sweep(folder: Path, text: str) -> Path:
 
 def opened(folder: Path, text: str, **settings: Any) -> Sweep:
     """Return a sweep of this text, with the store of the folder."""
-    file = read_sweep(write_sweep(folder, text))
-    return Sweep(file, build_space(file), Store.open(folder / "s.sqlite"), **settings)
+    return Sweep(DesignSpace.of(write_sweep(folder, text)), Store.open(folder / "s.sqlite"), **settings)
 
 
 class InProcessRunner:

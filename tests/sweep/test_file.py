@@ -76,7 +76,8 @@ def test_what_varies_is_added_to_every_schedule(folder: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "place", "message"),
     [
-        ("modle: p.ein\n", ":1:", "needs the key `model`"),
+        ("modle: p.ein\n", ":1:", "unknown key `modle`"),
+        ("mode: estimate\n", ":1:", "needs the key `model`"),
         ("model: p.ein\nmoed: simulate\n", ":2:1", "did you mean `mode`"),
         ("model: p.ein\nmode: estimat\n", ":2:1", "did you mean `estimate`"),
         ("model: p.ein\nmode: [1\n", ":3:1", "not YAML"),

@@ -19,6 +19,7 @@ from sweeps import InProcessRunner, opened, write_model, write_program
 from fuseflow.errors import FileError, SweepError
 from fuseflow.report.sweep_table import csv_text, records
 from fuseflow.run.run_archive import unpack_run
+from fuseflow.sweep import pool as pools
 from fuseflow.sweep.point import Task
 from fuseflow.sweep.pool import Pool
 from fuseflow.sweep.store import Store
@@ -209,7 +210,7 @@ def test_a_point_that_takes_too_much_memory_is_a_row(tmp_path: Path) -> None:
 
 def test_a_point_is_not_blamed_for_the_memory_that_others_took(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     write_model(tmp_path / "slow.py", first="time.sleep(30)", imports="import time")
-    monkeypatch.setattr("fuseflow.sweep.pool.memory_is_scarce", lambda: True)
+    monkeypatch.setattr(pools, "memory_is_scarce", lambda: True)
     sweep, pool = opened(tmp_path, "model: slow.py\n"), Pool(1)
     sweep.run(pool)
     pool.close()

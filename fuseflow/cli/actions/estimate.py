@@ -14,17 +14,16 @@ from fuseflow.cli.progress import following
 from fuseflow.cli.request import ProgramRequest
 from fuseflow.cli.run_options import EnergyRequest, Target, print_energy
 from fuseflow.errors import FileError, UsageError
-from fuseflow.estimate import Assumptions
-from fuseflow.estimate.counted.memo import MOST_PIECES, CountMemo
 from fuseflow.estimate.program import Estimator
 from fuseflow.estimate.program_estimate import ProgramEstimate
 from fuseflow.filesystem import read_json
+from fuseflow.interface.estimates import estimate_saved, estimator_of
 from fuseflow.machine.machine import Machine
 from fuseflow.report.array_tables import assumed_lines, tile_table
 from fuseflow.report.estimate_tables import comparison_table, estimate_table, exact_line, flops_table, traffic_table
 from fuseflow.report.resource_tables import resource_table
 from fuseflow.report.tables import live_line
-from fuseflow.run.artifact_reader import load_saved, load_schedule
+from fuseflow.run.artifact_reader import load_schedule
 from fuseflow.schedule import Schedule
 
 DIRECTORY_OPTIONS = (
@@ -61,7 +60,7 @@ def estimate(
     energies = energy.energies(machine)
     run = None if against is None else compared_run(against)
     array = array_of(on_array)
-    estimator = Estimator(statistics_only, Assumptions.parse(stats), CountMemo(pieces=MOST_PIECES), array=array)
+    estimator = estimator_of(stats, statistics_only, array)
     scheduled = None if program.path.is_dir() else program.compile(Target(machine, array=array), quiet=quiet, estimator=estimator)
     if scheduled is not None and on_array is not None and on_array.directory is not None:
         scheduled = scheduled.linked(on_array.linked(scheduled.compiled, quiet)[0])
@@ -95,12 +94,8 @@ def estimate(
 
 def _saved(program: ProgramRequest, machine: Machine, estimator: Estimator) -> ProgramEstimate:
     """Return the estimate of a directory of artifacts, which holds its schedule and needs no model."""
-    directory = program.path
-    _refuse_options(directory)
-    saved = load_saved(directory, program.model.tensors)
-    return estimator.estimate(
-        saved.regions, saved.source.program, saved.source.tensors, machine, saved.model, saved.data, saved.notices
-    )
+    _refuse_options(program.path)
+    return estimate_saved(program.path, program.model.tensors, machine, estimator)
 
 
 def _refuse_options(directory: Path) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import time
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
@@ -14,37 +13,18 @@ import click
 from fuseflow.cli import progress
 from fuseflow.cli.common import JsonFile, console, print_lines, require_writable, require_writable_file, write_out
 from fuseflow.cli.progress import terminal_bar, working
-from fuseflow.errors import SweepError, UsageError, visible
+from fuseflow.errors import UsageError, visible
 from fuseflow.filesystem import replace_file
+from fuseflow.interface import sweeps
 from fuseflow.report import sweep_table as tables
 from fuseflow.report.sweep_plot import FigureFile
 from fuseflow.report.sweep_plot import write_figures as draw
 from fuseflow.report.sweep_status import count_progress, status_json, status_lines
 from fuseflow.report.table_width import print_table
-from fuseflow.requirements import install_command
-from fuseflow.sim.processors import cores
-from fuseflow.sweep.design_space import LabeledPoint, build_space, read_sweep
+from fuseflow.sweep.design_space import DesignSpace, LabeledPoint
 from fuseflow.sweep.point import Task, TaskOutcome
-from fuseflow.sweep.pool import Pool
-from fuseflow.sweep.store import Store
 from fuseflow.sweep.sweep import PointCallback as PointReport
-from fuseflow.sweep.sweep import Runner, Sweep, SweepProgress
-
-
-@contextmanager
-def open_sweep(
-    file: Path, store: Path | None, must_exist: bool, again: tuple[str, ...] = (), keep_runs: bool = True
-) -> Iterator[Sweep]:
-    """Open a sweep with its store. Raises `SweepError` if it `must_exist` and has no results."""
-    description = read_sweep(file)
-    points = build_space(description)
-    path = store or Path("out") / f"{file.stem}.sqlite"
-    if must_exist and not path.exists():
-        raise SweepError(
-            f"there are no results in `{path}`", hint=f"`fuseflow sweep {file}` makes them, or name them: `--store FILE`"
-        )
-    with Store.open(path) as opened:
-        yield Sweep(description, points, opened, frozenset(again), keep_runs)
+from fuseflow.sweep.sweep import Sweep, SweepProgress
 
 
 def run(
@@ -58,16 +38,12 @@ def run(
     json_file: JsonFile,
     quiet: bool,
 ) -> None:
-    if no_runs and "unkept" in again:
-        raise UsageError("`--again unkept` makes runs to keep them, and `--no-runs` keeps none", hint="leave one of them out")
-    if scheduler is not None and (jobs or memory):
-        flag = "--jobs" if jobs else "--memory"
-        raise UsageError(f"`{flag}` is for processes of this machine, not for a cluster", hint="set it where its workers start")
-    limit = None if memory is None else _bytes(memory)
-    with open_sweep(file, store, must_exist=False, again=again, keep_runs=not no_runs) as opened, opened.store.writing():
+    sweeps.refuse_kept_runs(again, no_runs)
+    limit, path = sweeps.memory_limit(jobs, memory, scheduler), store or sweeps.default_store(file)
+    with sweeps.open_sweep(DesignSpace.of(file), path, again, not no_runs) as opened, opened.store.writing():
         tally = count_progress(opened)
         if tally.left or opened.redo:
-            _run(opened, tally, jobs or cores(), limit, scheduler, quiet)
+            _run(opened, tally, jobs, limit, scheduler, quiet)
         opened = replace(opened, redo=frozenset())
         tally = count_progress(opened)
         _tell_status(opened, tally, json_file, quiet)
@@ -77,10 +53,10 @@ def run(
         raise click.exceptions.Exit(1)
 
 
-def _run(opened: Sweep, tally: SweepProgress, jobs: int, memory: int | None, scheduler: str | None, quiet: bool) -> None:
+def _run(opened: Sweep, tally: SweepProgress, jobs: int | None, memory: int | None, scheduler: str | None, quiet: bool) -> None:
     try:
         with working("connecting", quiet or scheduler is None):
-            connection = _runner(jobs, memory, scheduler)
+            connection = sweeps.make_runner(jobs, memory, scheduler)
         with closing(connection) as runner, _sweep_progress(tally, opened, runner.jobs, quiet) as report:
             opened.run(runner, report)
     except KeyboardInterrupt:
@@ -89,25 +65,8 @@ def _run(opened: Sweep, tally: SweepProgress, jobs: int, memory: int | None, sch
         raise click.exceptions.Exit(130) from None
 
 
-def _runner(jobs: int, memory: int | None, scheduler: str | None) -> Runner:
-    if scheduler is None:
-        return Pool(jobs, memory)
-    try:
-        from fuseflow.sweep.dask_runner import DaskRunner
-    except ImportError:
-        raise UsageError("`--scheduler` needs Dask", hint=install_command("distributed")) from None
-    return DaskRunner(scheduler)
-
-
-def _bytes(text: str) -> int:
-    match = re.fullmatch(r"\s*([0-9]+(?:\.[0-9]+)?)\s*([KMGT]?)i?B?\s*", text, re.IGNORECASE)
-    if match is None or float(match[1]) == 0:
-        raise UsageError(f"`--memory {text}` is no size", hint="as in `--memory 8GB`")
-    return int(float(match[1]) * 1000 ** " KMGT".index(match[2].upper() or " "))
-
-
 def status(file: Path, store: Path | None, json_file: JsonFile, quiet: bool) -> None:
-    with open_sweep(file, store, must_exist=True) as opened:
+    with sweeps.open_results(file, store) as opened:
         _tell_status(opened, count_progress(opened), json_file, quiet)
 
 
@@ -138,7 +97,7 @@ def show(
     if form == "csv" and not to_file and json_file.to_stdout:
         raise UsageError("`--json` and `--format csv` both write standard output", hint="give one of them a file")
     require_writable_file(output)
-    with open_sweep(file, store, must_exist=True) as opened:
+    with sweeps.open_results(file, store) as opened:
         lines = tables.records(opened, clocked=timing, others=others)
         lines = tables.sort_lines(tables.filter_lines(lines, where), sort, tables.objective_column(opened))
         lines = replace(lines, lines=lines.lines[:top])
@@ -162,7 +121,7 @@ def show(
 def plot(file: Path, store: Path | None, output: Path, form: str, json_file: JsonFile, quiet: bool) -> None:
     require_writable(output, directory=True)
     figures = list[FigureFile]()
-    with open_sweep(file, store, must_exist=True) as opened:
+    with sweeps.open_results(file, store) as opened:
         for drawn in draw(opened, output, form):
             figures.append(drawn)
             if not quiet:

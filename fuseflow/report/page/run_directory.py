@@ -53,7 +53,7 @@ def read_run(path: Path, cycles: Path | None = None) -> StoredRun:
     """
     if not path.is_dir():
         result = _result(path)
-        return StoredRun(result, {}, None if cycles is None else _explained(cycles, result), energy=result.get("energy"))
+        return StoredRun(result, {}, None if cycles is None else read_explanation(cycles, result), energy=result.get("energy"))
     result, compiled = _directory(path)
     drawings = {name: path / region_folder(k, name) / ARRAY_PICTURE for k, name in enumerate(compiled, 1)}
     pictures = {name: read_text(file, "the picture") for name, file in drawings.items() if file.exists()}
@@ -63,7 +63,7 @@ def read_run(path: Path, cycles: Path | None = None) -> StoredRun:
     energy = _read(path / ENERGY_FILE, ENERGY_SCHEMA, ENERGY_FILE) if (path / ENERGY_FILE).exists() else None
     training = _read(path / TRAINING_FILE, TRAINING_SCHEMA, TRAINING_FILE) if (path / TRAINING_FILE).exists() else None
     return StoredRun(
-        result, compiled, None if cycles is None else _explained(cycles, result), program, energy, training, pictures
+        result, compiled, None if cycles is None else read_explanation(cycles, result), program, energy, training, pictures
     )
 
 
@@ -129,14 +129,20 @@ def _result(path: Path) -> Values:
     return values
 
 
-def _explained(path: Path, result: Values) -> Values:
+def read_explanation(path: Path, result: Values) -> Values:
+    """Read the explanation of the cycles of a run. Raises `UsageError` for the explanation of another run."""
     values = _read(path, CYCLES_SCHEMA, "what `fuseflow explain cycles --json` writes")
     if "changes" not in values:
         raise UsageError(f"`{path}` is not what `fuseflow explain cycles --json` writes", hint="as in `--json cycles.json`")
+    return require_same_run(values, result, f"`{path}`")
+
+
+def require_same_run(values: Values, result: Values, name: str) -> Values:
+    """Return the values of an explanation of cycles, which is called `name` in messages. Raise `UsageError` if it explains another run."""
     for key in ("model", "data", "schedule", "machine_settings", "seed", "cycles"):
         if values.get(key) != result.get(key):
             raise UsageError(
-                f"`{path}` explains another run: its {key.replace('_', ' ')} differs", hint="give both commands the same flags"
+                f"{name} explains another run: its {key.replace('_', ' ')} differs", hint="give both commands the same flags"
             )
     return values
 
