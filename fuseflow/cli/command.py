@@ -15,6 +15,8 @@ from fuseflow.errors import FileError, FuseFlowError, UsageError, visible
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
+ARGUMENTS: Final = "fuseflow.arguments"
+"""Where the context of a command has the words that it was called with."""
 _DEBUG = "fuseflow.debug"
 _HINT_EXIT: Final = "a model file must not call `sys.exit`"
 _HINT_MEMORY: Final = "try less data, or smaller regions; `run --no-check` does without the dense reference"
@@ -32,6 +34,7 @@ class StrictCommand(click.Command):
         for option in options:
             if isinstance(option, click.Option) and not (option.multiple or option.is_flag) and options.count(option) > 1:
                 raise click.UsageError(f"`{option.opts[-1]}` is given twice", ctx)
+        ctx.meta[ARGUMENTS] = tuple(args)
         return super().parse_args(ctx, args)
 
     def _takes_value(self, word: str) -> bool:
