@@ -267,7 +267,9 @@ def test_names_in_a_graph_are_text(name: str, chromium: Any, gcn: Path, tmp_path
     with opened(chromium, tmp_path / "page.html") as shown:
         count, bad = shown.evaluate(WALK)
         assert bad == [] and count > 100
-        assert shown.locator(".canvas .node").count() == sum(len(graph.nodes) for _, graph in stored.compiled.values())  # all were walked
+        assert shown.locator(".canvas .node").count() == sum(
+            len(graph.nodes) for _, graph in stored.compiled.values()
+        )  # all were walked
         assert shown.evaluate("window.hurt") is None and shown.locator("img").count() == 0
         text = shown.content()
         told = json.dumps(shown.evaluate("JSON.parse(document.getElementById('data').textContent)"), ensure_ascii=False)
