@@ -21,6 +21,8 @@ Command = TypeVar("Command", bound=Callable[..., Any])
 EXIT_STATUS: Final = (
     "Exit status: 0 done; 1 a run or a check failed; 2 bad input or usage; 130 interrupted; 141 the reader of the output ended."
 )
+ARGUMENTS: Final = "fuseflow.arguments"
+"""Where the context of a command has the words that it was called with."""
 _DEBUG = "fuseflow.debug"
 VERBOSE: Final = "fuseflow.verbose"
 """The key of what `--verbose` says in a context of click."""
@@ -136,6 +138,7 @@ class StrictCommand(click.Command):
         for option in options:
             if isinstance(option, click.Option) and not (option.multiple or option.is_flag) and options.count(option) > 1:
                 raise click.UsageError(f"`{option.opts[-1]}` is given twice", ctx)
+        ctx.meta[ARGUMENTS] = tuple(args)
         rest = super().parse_args(ctx, args)
         if ctx.params.get("quiet") and ctx.meta.get(VERBOSE):
             raise click.UsageError("`--quiet` beside `--verbose`: leave one of them out", ctx)

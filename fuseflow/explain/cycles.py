@@ -257,6 +257,6 @@ def schedule_candidates(compiled: Compiled, region: CompiledRegion) -> Iterator[
         for candidate in [c for c in cheapest if c.order != region.fused.order][:MAX_ORDERS]:
             order = ",".join(candidate.order)
             yield f"--order {region.name}={order}", schedule.order(region.name, order)
-    for granularity in ("none", "layerwise", "full"):
-        if (granularity,) != schedule.fuse_regions:
+    for granularity in ("none", "layerwise", "full", "best"):
+        if (granularity,) != schedule.fuse_regions and (granularity != "best" or not schedule.leaves_cut):
             yield f"--fuse {granularity}", replace(schedule, fuse_regions=(granularity,), orders=())

@@ -63,7 +63,8 @@ def bottleneck_sentence(region: RegionCycles) -> str:
     Another kind has a sentence of its own if one node takes a notable share of the path in it. A FIFO that limits a region is so named
     even if some node works longer than it waits.
     """
-    return ". ".join(_share_sentence(region, share) for share in named_shares(region.path))
+    first, *others = (_share_sentence(region, share) for share in named_shares(region.path))
+    return f"limited by {'. Then by '.join([first, *others])}"
 
 
 def named_shares(path: CriticalPath) -> list[PathShare]:
@@ -75,7 +76,7 @@ def named_shares(path: CriticalPath) -> list[PathShare]:
 
 def _share_sentence(region: RegionCycles, share: PathShare) -> str:
     steps = [s for s in region.path.steps if (s.node, s.kind) == (share.node, share.kind)]
-    percent = f"{100 * share.cycles / region.path.cycles:.0f}% of it"
+    percent = f"{100 * share.cycles / region.path.cycles:.0f} % of the critical path"
     node = region.region.graph.by_name[share.node]
     function = getattr(node, "function", None)
     culprit = f"`{share.node}` ({node.op} {function})" if function else f"`{share.node}` ({node.op})"
@@ -84,20 +85,20 @@ def _share_sentence(region: RegionCycles, share: PathShare) -> str:
     match share.kind:
         case "work":
             stats = next(found for found in region.result.simulation.nodes if found.name == share.node)
-            sentence = f"{percent} is the work of {culprit}, which fires {stats.firings:,} times"
+            sentence = f"the work of {culprit}, which fires {stats.firings:,} times"
         case "latency":
-            sentence = f"{percent} is the latency of {culprit}, {each}"
+            sentence = f"the latency of {culprit}, {each}"
         case "full":
             edges = sorted({s.edge for s in steps if s.edge is not None}, key=lambda edge: edge.input)
             rooms = dict.fromkeys(_full_fifos(region, edge) for edge in edges)
             awaited = f"room in {' and '.join(rooms)}" if rooms else "lines"
-            sentence = f"{percent} waits for {awaited} of {culprit}"
+            sentence = f"waits for {awaited} of {culprit}"
         case "memory":
             ports = sorted({f"{s.port.direction}s `{s.port.tensor}` ({s.port.kind})" for s in steps if s.port is not None})
-            sentence = f"{percent} waits for the memory: {culprit} {' and '.join(ports)}, {each}"
+            sentence = f"waits for the memory: {culprit} {' and '.join(ports)}, {each}"
         case unknown:
             assert_never(unknown)
-    return f"{sentence}{_place(region.region, share.node)}"
+    return f"{sentence}{_place(region.region, share.node)} ({percent})"
 
 
 def _full_fifos(region: RegionCycles, full: Edge) -> str:
@@ -244,6 +245,7 @@ def _region_json(region: RegionCycles) -> dict[str, Any]:
         "roofline": region.result.simulation.bound,
         "bottleneck": bottleneck_sentence(region),
         "limits": named_shares(region.path)[0].node,
+        "limit_kind": named_shares(region.path)[0].kind,
         "path": [
             {
                 "node": step.node,

@@ -27,7 +27,7 @@ def summary_lines(report: CyclesReport) -> Iterator[str]:
     share = slowest.result.times * slowest.result.cycles / result.cycles
     times = f" in each of {slowest.result.times} runs" if slowest.result.times > 1 else ""
     yield f"slowest region: {slowest.result.name}, {slowest.result.cycles:,} cycles{times}, {100 * share:.0f} % of all"
-    yield f"its critical path: {bottleneck_sentence(slowest)}"
+    yield f"it is {bottleneck_sentence(slowest)}"
     yield f"fused: {_fused(report)}"
     yield from _advice(report)
 

@@ -82,7 +82,9 @@ def test_the_fifo_that_limits_a_decoder_is_in_the_headline():
     compiled.run(check=False, watch=lambda region, read, _: runs.update({region.name: read}))
     report = explain_cycles(compiled, with_changes=False)
     longest = max(report.regions, key=lambda region: region.result.cycles)
-    said = re.match(r"\d+ % of it waits for room in (.*) of `(\w+)` \(join\)$", bottleneck_sentence(longest))
+    said = re.match(
+        r"limited by waits for room in (.*) of `(\w+)` \(join\) \(\d+ % of the critical path\)$", bottleneck_sentence(longest)
+    )
     assert said is not None and said[1] == "the FIFOs of 64 tokens from `acc_h` to inputs 2 and 3"
     deep = replace(longest.region.graph, depths=tuple((Edge(said[2], number), 4096) for number in (2, 3)))
     assert 1.6 * simulate(deep, runs[longest.result.name], compiled.machine).cycles <= longest.result.cycles
@@ -97,8 +99,8 @@ def test_a_fifo_that_takes_less_than_the_work_is_in_the_headline():
     mixed = CriticalPath(100, (replace(work, cycles=55), replace(full, cycles=45)), 1)
     assert full.edge is not None
     sentence = bottleneck_sentence(replace(region, path=mixed))
-    assert sentence.startswith("55% of it is the work of")
-    assert re.search(rf"45% of it waits for room in the FIFO.* {full.edge.input}\b.* of `{full.edge.node}`", sentence)
+    assert re.match(r"limited by the work of .* \(55 % of the critical path\)\. Then by waits", sentence)
+    assert re.search(rf"waits for room in the FIFO.* {full.edge.input}\b.* of `{full.edge.node}`.* \(45 % of the", sentence)
     rare = CriticalPath(100, (replace(work, cycles=90), replace(full, cycles=10)), 1)
     assert "FIFO" not in bottleneck_sentence(replace(region, path=rare))
 

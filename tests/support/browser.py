@@ -38,7 +38,7 @@ def opened(started: Any, file: Path, hash: str = "", **options: Any) -> Iterator
     page.on("console", lambda message: faults.append(message.text) if message.type in ("error", "warning") else None)
     page.on("pageerror", lambda error: faults.append(str(error)))
     page.on("dialog", lambda dialog: faults.append(f"dialog {dialog.message}"))
-    page.on("request", lambda request: faults.append(request.url) if not request.url.startswith("file:") else None)
+    page.on("request", lambda request: faults.append(request.url) if not request.url.startswith(("file:", "blob:")) else None)
     page.goto(file.as_uri() + hash)
     yield page
     page.close()

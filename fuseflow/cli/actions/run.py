@@ -84,7 +84,8 @@ def run(
                 progress, not no_check, target.engine, not no_dedup, watch, jobs=jobs, steps=steps or 1, simulate=simulate
             )
             result = trained.first
-        files = _explained(scheduled, target, progress) if explain else {}
+        searchable = program.model.training is None and on_array is None
+        files = _explained(scheduled, target, progress, searchable) if explain else {}
     spent = None if energies is None else result.energy(energies)
     if spent is not None:
         from fuseflow.report.resource_tables import ENERGY_FILE
@@ -170,14 +171,18 @@ def _in_vain(compiled: Compiled) -> tuple[str, ...]:
     return tuple(notice for notice in (compiled.narrow_notice, long_run_notice(compiled)) if notice)
 
 
-def _explained(scheduled: ScheduledProgram, target: Target, progress: ProgressCallback | None) -> dict[str, str]:
-    """Return the content of `cycles.json` by its name: what takes the cycles of a run, and which changes take fewer."""
+def _explained(
+    scheduled: ScheduledProgram, target: Target, progress: ProgressCallback | None, searchable: bool
+) -> dict[str, str]:
+    """Return the content of `cycles.json` by its name: what takes the cycles of a run, and which changes take fewer. A `searchable` program
+    is searched for a faster schedule, too."""
     # These take long to load, and a run that is not explained does without.
+    from fuseflow.cli.actions.search_advice import advice_json
     from fuseflow.explain.cycles import explain_cycles
     from fuseflow.report.cycle_tables import CYCLES_FILE, cycles_json
 
     report = explain_cycles(scheduled.compiled, target.engine, progress, with_stalls=True)
-    return {CYCLES_FILE: json_text(cycles_json(report))}
+    return {CYCLES_FILE: json_text(cycles_json(report) | advice_json(scheduled.compiled, report.result, searchable))}
 
 
 def _bisected(compiled: Compiled, target: Target, passed: bool, quiet: bool) -> tuple[str, ...]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from fuseflow.report.limits import region_limit
 from fuseflow.report.page.run_directory import StoredRun, Values
 from fuseflow.report.page.things import Things
 from fuseflow.samml.nodes import Graph, Primitive
@@ -45,18 +46,6 @@ def explained_region(stored: StoredRun, name: str) -> Values | None:
     """Return the values of `explain cycles` about a region, or None if it was not run."""
     regions: Sequence[Values] = () if stored.cycles is None else stored.cycles["regions"]
     return next((region for region in regions if region["name"] == name), None)
-
-
-def limiting_node(region: Values, explained: Values | None) -> str | None:
-    """Return the node that the sentence about the critical path names first, or the busiest one if no path is known. For older
-    explanations, which do not name it, it is the node that is on the path longest."""
-    if explained is not None and "limits" in explained:
-        return str(explained["limits"])
-    if explained is not None and explained["path"]:
-        on_path = path_cycles(explained)
-        return max(on_path, key=lambda node: on_path[node])
-    nodes = region["statistics"]["nodes"]
-    return str(max(nodes, key=lambda node: node["occupied"])["name"]) if nodes else None
 
 
 def path_cycles(explained: Values) -> dict[str, int]:
@@ -156,12 +145,11 @@ def _link_nodes(things: Things, region: str, graph: Graph, origins: Mapping[str,
 def _add_fifos(things: Things, region: Values, stored: StoredRun) -> None:
     name = region["name"]
     _, graph = stored.compiled.get(name, ({}, None))
+    capacities = fifo_capacities(region, graph, stored.result["machine_settings"])
     for edge in region["statistics"]["edges"]:
         thing = things.add("fifo", f"{edge['node']}.{edge['input']}", name)
         thing.facts += [("tokens", f"{edge['tokens']:,}"), ("most held", f"{edge['peak']:,} tokens")]
-        depth = region["depths"].get(thing.name)
-        if depth is not None:
-            thing.facts.append(("deepened to", f"{depth:,} tokens"))
+        thing.facts.append(("capacity", capacity_text(capacities.get((edge["node"], edge["input"])))))
         reader = things.find("node", edge["node"], name)
         thing.link("into", [reader])
         if graph is not None and edge["node"] in graph.by_name:
@@ -170,17 +158,37 @@ def _add_fifos(things: Things, region: Values, stored: StoredRun) -> None:
             reader.link("FIFOs", [thing])
 
 
+def fifo_capacities(region: Values, graph: Graph | None, settings: Values) -> dict[tuple[str, int], int | None]:
+    """Return the tokens that each FIFO of a region can hold, by the node that reads it and the number of its input; None where it is
+    unbounded. A FIFO that was deepened in the run has its new depth, one that the graph gives a depth that one, and others that of the
+    machine; the slots of its hops on an array are added."""
+    usual = settings.get("fifo_depth")
+    usual = settings.get("fifo_depth_start") if usual == "auto" else usual
+    given = {} if graph is None else {(edge.node, edge.input): depth for edge, depth in graph.depths}
+    hops = {} if graph is None else {(edge.node, edge.input): hop.count * hop.slots for edge, hop in graph.hops}
+    capacities: dict[tuple[str, int], int | None] = {}
+    for edge in region["statistics"]["edges"]:
+        place = edge["node"], edge["input"]
+        depth = region["depths"].get(f"{edge['node']}.{edge['input']}", given.get(place, usual))
+        capacities[place] = None if depth is None else depth + hops.get(place, 0)
+    return capacities
+
+
+def capacity_text(capacity: int | None) -> str:
+    return "unbounded" if capacity is None else f"{capacity:,} tokens"
+
+
 def _describe_region(things: Things, region: Values, stored: StoredRun) -> None:
     thing = things.add("region", region["name"])
     explained = explained_region(stored, region["name"])
     bound = region["roofline"]["bound"]
     thing.facts.append(("cycles", f"{region['cycles']:,}" + (f", {region['times']} times" if region["times"] > 1 else "")))
     thing.facts.append(("roofline", f"{bound:,} cycles at least"))
-    if explained is not None:
-        thing.facts.append(("critical path", explained["bottleneck"].replace("`", "")))
-    limits = limiting_node(region, explained)
-    limiting = None if limits is None else things.find("node", limits, region["name"])
-    thing.link("limited by", [limiting])
+    limit = region_limit(region, explained)
+    if limit is not None:
+        thing.facts.append(("limit", limit.sentence.replace("`", "")))
+    limiting = None if limit is None or limit.node is None else things.find("node", limit.node, region["name"])
+    thing.link("limiting node", [limiting])
     thing.link("Einsums", (things.find("einsum", einsum) for einsum in region["einsums"]))
     advice = list(change_texts(stored, region["name"]))[:LISTED_CHANGES]
     thing.facts += [("would help", text) for text in advice]

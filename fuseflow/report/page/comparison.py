@@ -7,16 +7,17 @@ from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from fuseflow.loop_progress import counted
+from fuseflow.report.limits import region_limit
 from fuseflow.report.page.assets import compact, render
-from fuseflow.report.page.catalog import change_texts, explained_region, limiting_node
-from fuseflow.report.page.graph_drawings import draw_graph
+from fuseflow.report.page.catalog import change_texts, explained_region
+from fuseflow.report.page.charts import RooflinePoint, roofline
+from fuseflow.report.page.graph_drawings import Drawing, draw_graph
 from fuseflow.report.page.html_tables import Cell, Column, Link, html_table
 from fuseflow.report.page.page import printable
 from fuseflow.report.page.regions import repeated_label
-from fuseflow.report.page.roofline_pareto import RooflinePoint, roofline
 from fuseflow.report.page.run_directory import StoredRun, Values
 from fuseflow.report.page.run_pairs import NodePair, RegionPair, node_pairs, region_pairs, speed_up, speed_up_table
-from fuseflow.report.page.svg import Markup
+from fuseflow.report.page.svg import Markup, element
 from fuseflow.report.page.things import Kind, Thing, Things
 from fuseflow.report.page.time_bars import BarPart, time_bar
 
@@ -34,7 +35,7 @@ class PairPage:
     before: int
     after: int
     nodes: Markup
-    graphs: tuple[tuple[str, Markup], ...]
+    graphs: tuple[tuple[str, Drawing], ...]
 
 
 @printable
@@ -79,8 +80,10 @@ def _pair_page(k: int, pair: RegionPair, before: StoredRun, after: StoredRun, th
     rows = [_node_row(node, things, thing.name, by_node) for node in nodes]
     for side, stored, regions in zip(SIDES, (before, after), (pair.before, pair.after), strict=True):
         for region in regions:
-            limits = limiting_node(region, explained_region(stored, region["name"]))
-            thing.link(f"limited in {side} by", [by_node[side == "B"].get((region["name"], limits or ""))])
+            limit = region_limit(region, explained_region(stored, region["name"]))
+            if limit is not None:
+                thing.facts.append((f"limit in {side}", limit.sentence.replace("`", "")))
+                thing.link(f"limiting node in {side}", [by_node[side == "B"].get((region["name"], limit.node or ""))])
             thing.facts += [(f"would help {side}", text) for text in list(change_texts(stored, region["name"]))[:3]]
     graphs = (*_graphs(before, pair.before, "A", by_node[0]), *_graphs(after, pair.after, "B", by_node[1]))
     return PairPage(pair.name, thing, *cycles, _node_table(rows), graphs)
@@ -121,7 +124,7 @@ def _node_table(rows: Sequence[Sequence[Cell]]) -> Markup:
     return html_table(columns, rows)
 
 
-def _graphs(stored: StoredRun, regions: Sequence[Values], side: str, by_node: ByNode) -> Iterator[tuple[str, Markup]]:
+def _graphs(stored: StoredRun, regions: Sequence[Values], side: str, by_node: ByNode) -> Iterator[tuple[str, Drawing]]:
     """Yield a title and a drawing for each region. Nodes are marked as the pairs of nodes that they are in. `side` names the run."""
     for region in regions:
         name = region["name"]
@@ -133,9 +136,9 @@ def _graphs(stored: StoredRun, regions: Sequence[Values], side: str, by_node: By
         def mark(kind: Kind, node: str, name: str = name) -> Thing | None:
             return by_node.get((name, node)) if kind == "node" else None
 
-        picture = draw_graph(graph, compiled["places"], nodes, region["cycles"], mark).picture
-        if picture is not None:
-            yield f"{side}: {repeated_label(region)}, {region['cycles']:,} cycles", picture
+        drawing = draw_graph(graph, compiled["places"], nodes, region["cycles"], mark)
+        if drawing.picture is not None:
+            yield f"{side}: {repeated_label(region)}, {region['cycles']:,} cycles", drawing
 
 
 def _bar(stored: StoredRun, sides: Sequence[Sequence[Values]], pages: Sequence[PairPage], scale: int) -> Markup:
@@ -165,13 +168,20 @@ def _differences(before: Values, after: Values) -> Markup | None:
     """Return a table of the settings that differ between the runs `before` and `after`, or None if none does."""
     keys = ("model", "data", "options", "seed", "machine", "schedule", "engine", "versions")
     changed = [key for key in keys if before.get(key) != after.get(key)]
-    rows: list[tuple[Cell, ...]] = [(key, _text(before.get(key)), _text(after.get(key))) for key in changed]
+    rows: list[tuple[Cell, ...]] = [
+        (key, *(_code(run.get(key)) if key == "schedule" else _text(run.get(key)) for run in (before, after))) for key in changed
+    ]
     first, second = (dict(_flat(run["machine_settings"])) for run in (before, after))
     for key in dict.fromkeys((*first, *second)):
         if first.get(key) != second.get(key):
             rows.append((f"machine: {key}", _text(first.get(key)), _text(second.get(key))))
     columns = [Column(head, words=True) for head in ("what", "A", "B")]
     return html_table(columns, rows, sortable=False) if rows else None
+
+
+def _code(value: Any) -> Markup:
+    """Return YAML as a block of code, line by line."""
+    return element("pre", element("code", _text(value)))
 
 
 def _text(value: Any) -> str:

@@ -1,6 +1,6 @@
-"""Drawings of the dataflow graph of a region, and of the partial order of its loops, in layers.
+"""The values of drawings: the dataflow graph of a region, and the partial order of its loops.
 
-Inputs of a node are above it; coordinates are dashed, references dotted, values solid. Arrows of an order come from outer loops.
+The script `graphs.js` lays them out in layers and draws them. Inputs of a node are above it; arrows of an order come from outer loops.
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ from typing import Any, TypeAlias
 
 import networkx as nx
 
-from fuseflow.report.page.layered_layout import layout_layers
-from fuseflow.report.page.svg import Markup, curve, element, number, shorten, shorten_middle, svg, text
+from fuseflow.report.page.figures import figure
+from fuseflow.report.page.svg import Markup, shorten, shorten_middle
 from fuseflow.report.page.things import Kind, Thing, number_of
 from fuseflow.samml.node import Role
 from fuseflow.samml.nodes import Graph, Primitive
@@ -21,11 +21,7 @@ from fuseflow.samml.text import show_attributes
 
 MAX_DRAWN_NODES = 5000
 """The number of nodes up to which a graph is drawn, since larger drawings cannot be read."""
-WIDE, HIGH = 172, 42
-ACROSS, DOWN = 184, 78
-MARGIN = 10
-LOOP_WIDE, LOOP_HIGH, LOOP_ACROSS, LOOP_DOWN = 84, 30, 100, 64
-LETTERS = 25
+LETTERS = 22
 """The letters of a label that fit into a box."""
 
 KINDS: dict[Role, str] = {
@@ -45,11 +41,12 @@ def no_marks(kind: Kind, name: str) -> Thing | None:
 
 @dataclass(frozen=True, slots=True)
 class Drawing:
-    """A drawing of a graph. `picture` is None if there are too many nodes, `note` says which nodes are left out, and `operations`
-    has the number of nodes of each primitive."""
+    """A drawing of a graph. `picture` is None if there are too many nodes, `note` says what is shown of it, `folded` says what a button
+    shows besides, if there is something, and `operations` has the number of nodes of each primitive."""
 
     picture: Markup | None
     note: str
+    folded: str
     operations: tuple[tuple[str, int], ...]
 
 
@@ -61,75 +58,87 @@ def draw_graph(
     marks: Marks = no_marks,
     path: Mapping[str, float] | None = None,
 ) -> Drawing:
-    """Draw a graph; of lanes, only the first is drawn. `places` has the lanes of nodes. `statistics` are the statistics of a
-    result, by node. `marks` gives the things that nodes and FIFOs are on a page, and `path` the share of the critical path that each
-    of its nodes has."""
-    kept = [node for node in graph.nodes if all(lane == 0 for _, lane in places.get(node.name, ()))]
+    """Draw a graph; of lanes, only the first is drawn until one asks for all. `places` has the lanes of nodes. `statistics` are the
+    statistics of a result, by node. `marks` gives the things that nodes and FIFOs are on a page, and `path` the share of the critical path
+    that each of its nodes has."""
+    first = {node.name for node in graph.nodes if all(lane == 0 for _, lane in places.get(node.name, ()))}
     operations = tuple(sorted(Counter(node.op for node in graph.nodes).items(), key=lambda item: (-item[1], item[0])))
-    note = "" if len(kept) == len(graph.nodes) else f"One lane of each index: {len(kept):,} of {len(graph.nodes):,} nodes."
-    if len(kept) > MAX_DRAWN_NODES:
-        note = f"{len(kept):,} nodes{' in one lane' if note else ''} are too many to draw; graph.dot of the run has them."
-        return Drawing(None, note, operations)
-    return Drawing(_picture(graph, kept, statistics, cycles, marks, path or {}), note, operations)
+    every, lanes = len(graph.nodes), _lanes_text(places)
+    if len(first) > MAX_DRAWN_NODES:
+        one = " in one lane" if len(first) < every else ""
+        note = f"{len(first):,} nodes{one} are too many to draw; graph.dot of the run has them."
+        return Drawing(None, note, "", operations)
+    shown = list(graph.nodes) if every <= MAX_DRAWN_NODES else [node for node in graph.nodes if node.name in first]
+    note = f"{lanes}, one shown: {len(first):,} of {every:,} nodes" if len(first) < every else ""
+    if note and every > MAX_DRAWN_NODES:
+        note += "; all are too many to draw, and are in graph.dot of the run"
+    folded = f"show all {every:,}" if note and every <= MAX_DRAWN_NODES else ""
+    values = _graph_values(graph, shown, first, statistics, cycles, marks, path or {})
+    return Drawing(figure("graph", values, f"dataflow graph of {graph.name}"), note, folded, operations)
 
 
-def _picture(
+def _lanes_text(places: Mapping[str, Any]) -> str:
+    """Return the number of lanes of each index, as in `4 lanes of i`."""
+    counts: dict[str, int] = {}
+    for lanes in places.values():
+        for index, lane in lanes:
+            counts[index] = max(counts.get(index, 0), lane + 1)
+    return ", ".join(f"{count:,} lanes of {index}" for index, count in counts.items())
+
+
+def _graph_values(
     graph: Graph,
-    kept: list[Primitive],
+    shown: Sequence[Primitive],
+    first: set[str],
     statistics: Mapping[str, Any],
     cycles: int,
     marks: Marks,
     path: Mapping[str, float],
-) -> Markup:
-    names = {node.name for node in kept}
-    links = [(port, node.name, k) for node in kept for k, port in enumerate(node.inputs) if port.node in names]
-    layout = layout_layers([node.name for node in kept], [(port.node, name) for port, name, _ in links])
-
-    def point(x: float, layer: int, low: float = HIGH / 2) -> tuple[float, float]:
-        return x * ACROSS + MARGIN, layer * DOWN + MARGIN + low
-
+) -> dict[str, Any]:
+    """Return the nodes and the edges of a graph as plain values, without what is usual."""
+    places = {node.name: k for k, node in enumerate(shown)}
+    labels = node_labels([node.name for node in shown], LETTERS)
     types, whole = graph.types(), {(edge.node, edge.input) for edge in graph.fiber_fifos}
-    wires = []
-    for port, name, k in links:
-        bends = [point(x, layer) for x, layer in layout.bends[port.node, name]]
-        ends = [point(*layout.at[port.node], HIGH), *bends, point(*layout.at[name], 0.0)]
-        classes = f"wire {types[port].kind}{' whole' if (name, k) in whole else ''}"
-        classes += " on-path" if name in path and port.node in path else ""
-        stream = f"{port.node}.{graph.by_name[port.node].port_names()[port.output]}"
-        wires.append(curve(ends, classes, f"{stream} to {name}, input {k}", number_of(marks("fifo", f"{name}.{k}"))))
-    labels = node_labels([node.name for node in kept], LETTERS)
-    boxes = [
-        _box(node, labels[node.name], point(*layout.at[node.name], 0.0), statistics.get(node.name), cycles, marks, path)
-        for node in kept
-    ]
-    size = layout.width * ACROSS + 2 * MARGIN, layout.layers * DOWN + MARGIN
-    return svg(*size, Markup("").join([*wires, *boxes]), f"dataflow graph of {graph.name}")
+    lanes = _lanes_shares(path)
+    nodes, edges = list[dict[str, Any]](), list[dict[str, Any]]()
+    for node in shown:
+        values = _node_values(node, labels[node.name], statistics.get(node.name), cycles, path.get(node.name))
+        if node.name not in first:
+            values["lane"] = True
+        elif "/" in node.name and (share := lanes.get(node.name.partition("/")[0])) is not None:
+            values["lanes_path"] = round(share, 4)
+        nodes.append(values | _mark(marks("node", node.name)))
+        for k, port in enumerate(node.inputs):
+            if port.node not in places:
+                continue
+            stream = f"{port.node}.{graph.by_name[port.node].port_names()[port.output]}"
+            edge: dict[str, Any] = {"from": places[port.node], "to": places[node.name], "kind": types[port].kind}
+            edge |= {"whole": True} if (node.name, k) in whole else {}
+            edges.append(edge | {"tip": f"{stream} to {node.name}, input {k}"} | _mark(marks("fifo", f"{node.name}.{k}")))
+    return {"nodes": nodes, "edges": edges}
 
 
-def _box(
-    node: Primitive,
-    name: str,
-    top: tuple[float, float],
-    work: Any,
-    cycles: int,
-    marks: Marks,
-    path: Mapping[str, float],
-) -> Markup:
+def _lanes_shares(path: Mapping[str, float]) -> dict[str, float]:
+    """Return the share of the critical path that a node has in all lanes, by its name without its lane."""
+    shares: dict[str, float] = {}
+    for name, share in path.items():
+        family = name.partition("/")[0]
+        shares[family] = shares.get(family, 0.0) + share
+    return shares
+
+
+def _mark(thing: Thing | None) -> dict[str, int]:
+    number = number_of(thing)
+    return {} if number is None else {"t": number}
+
+
+def _node_values(node: Primitive, name: str, work: Any, cycles: int, share: float | None) -> dict[str, Any]:
     label = f"{node.op} {show_attributes(node)}".rstrip()
     busy = min(work["occupied"] / cycles, 1.0) if work and cycles else 0.0
     tip = f"{node.name}: {label}" + (f"; {work['firings']:,} firings, busy {100 * busy:.1f} %" if work else "")
-    share = path.get(node.name)
-    border = None if share is None else f"stroke-width:{number(1 + 6 * share)}px"  # thicker for a larger share of the path
-    inside = [
-        element("title", tip),
-        element("rect", width=WIDE, height=HIGH, rx=5, style=border),
-        element("rect", y=HIGH - 4, width=busy * WIDE, height=4, rx=2, class_="load") if busy else Markup(""),
-        text(WIDE / 2, 16, name, "name", "middle"),
-        text(WIDE / 2, 31, shorten_middle(label, LETTERS + 2), "op", "middle"),
-    ]
-    place = f"translate({number(top[0] - WIDE / 2)} {number(top[1])})"
-    classes = f"node {KINDS[node.role]}{' on-path' if node.name in path else ''}"
-    return element("g", Markup("").join(inside), class_=classes, transform=place, data_t=number_of(marks("node", node.name)))
+    values: dict[str, Any] = {"name": name, "op": shorten_middle(label, LETTERS), "kind": KINDS[node.role], "tip": tip}
+    values |= {"busy": round(busy, 4)} if busy else {}
+    return values | ({} if share is None else {"path": round(share, 4)})
 
 
 def node_labels(names: Sequence[str], letters: int) -> Mapping[str, str]:
@@ -164,29 +173,21 @@ def draw_order(loops: Sequence[Any], constraints: Sequence[Any], order: Sequence
     """Draw the loops with their sizes and their places in the chosen order. Arrows that follow from others are left out."""
     places = {index: k for k, index in enumerate(order or [loop["index"] for loop in loops], 1)}
     sizes = {loop["index"]: loop["size"] for loop in loops}
-    nodes = sorted(sizes, key=lambda index: places.get(index, 0))
+    names = sorted(sizes, key=lambda index: places.get(index, 0))
     whole: nx.DiGraph[str] = nx.DiGraph()
-    whole.add_nodes_from(nodes)
+    whole.add_nodes_from(names)
     whole.add_edges_from((c["above"], c["below"]) for c in constraints)
     why = {(c["above"], c["below"]): c["why"] for c in constraints}
-    edges = sorted(nx.transitive_reduction(whole).edges, key=lambda e: (places.get(e[0], 0), places.get(e[1], 0)))
-    layout = layout_layers(nodes, edges)
-
-    def point(x: float, layer: int, low: float = LOOP_HIGH / 2) -> tuple[float, float]:
-        return x * LOOP_ACROSS, layer * LOOP_DOWN + 8 + low
-
-    parts = []
-    for a, b in edges:
-        bends = [point(x, layer) for x, layer in layout.bends[a, b]]
-        ends = [point(*layout.at[a], LOOP_HIGH), *bends, point(*layout.at[b], -2.0)]
-        parts.append(curve(ends, "wire arrow", f"{a} before {b}: {why[a, b]}"))
-    for index in nodes:
-        x, y = point(*layout.at[index], 0.0)
-        inside = [
-            element("title", f"loop {index}: {sizes[index]:,} iterations at most, loop {places.get(index, '?')} from outside"),
-            element("rect", x=x - LOOP_WIDE / 2, y=y, width=LOOP_WIDE, height=LOOP_HIGH, rx=15),
-            text(x, y + 13, shorten(f"{places.get(index, '?')}. {index}", 12), "name", "middle"),
-            text(x, y + 25, f"{sizes[index]:,}", "op", "middle"),
-        ]
-        parts.append(element("g", Markup("").join(inside), class_="node none"))
-    return svg(layout.width * LOOP_ACROSS, layout.layers * LOOP_DOWN - 16, Markup("").join(parts), "partial order of the loops")
+    pairs = sorted(nx.transitive_reduction(whole).edges, key=lambda e: (places.get(e[0], 0), places.get(e[1], 0)))
+    nodes = [
+        {
+            "name": shorten(f"{places.get(index, '?')}. {index}", LETTERS // 2),
+            "op": f"{sizes[index]:,}",
+            "kind": "none",
+            "tip": f"loop {index}: {sizes[index]:,} iterations at most, loop {places.get(index, '?')} from outside",
+        }
+        for index in names
+    ]
+    at = {index: k for k, index in enumerate(names)}
+    edges = [{"from": at[a], "to": at[b], "kind": "val", "tip": f"{a} before {b}: {why[a, b]}"} for a, b in pairs]
+    return figure("order", {"nodes": nodes, "edges": edges}, "partial order of the loops")

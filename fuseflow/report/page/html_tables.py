@@ -10,17 +10,22 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from markupsafe import escape
+
 from fuseflow.report.page.svg import Markup, element
 from fuseflow.report.page.things import Thing, number_of
+
+NOTHING = Markup("")
 
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A column with its head, its meaning in a sentence, and whether it holds words."""
+    """A column with its head, its meaning in a sentence, and whether it holds words. `below` stands below the head."""
 
     head: str
     meaning: str = ""
     words: bool = False
+    below: Markup = NOTHING
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +50,10 @@ Cell = str | int | float | Markup | Link | Bar | None
 def html_table(columns: Sequence[Column], rows: Iterable[Sequence[Cell]], sortable: bool = True) -> Markup:
     """Return a table with a row for each of `rows`. A click on a head sorts it if it is `sortable`. A row is marked as the thing
     that its first link names."""
-    heads = (element("th", c.head, scope="col", title=c.meaning or None, class_="name" if c.words else None) for c in columns)
+    heads = (
+        element("th", escape(c.head) + c.below, scope="col", title=c.meaning or None, class_="name" if c.words else None)
+        for c in columns
+    )
     head = element("thead", element("tr", Markup("").join(heads)))
     lines = []
     for row in rows:

@@ -6,7 +6,6 @@ Its first screen has the regions over time and as a table, faster changes, the r
 from __future__ import annotations
 
 import functools
-import json
 import zlib
 from base64 import b64encode
 from collections.abc import Callable, Sequence
@@ -17,17 +16,20 @@ from jinja2 import TemplateError
 
 from fuseflow.errors import FileError
 from fuseflow.loop_progress import counted
-from fuseflow.report.page.assets import printable_text, render
+from fuseflow.report.page.advice import limits, remedies
+from fuseflow.report.page.assets import render
 from fuseflow.report.page.catalog import catalog
+from fuseflow.report.page.charts import compute_roof, roofline
+from fuseflow.report.page.figures import printable_text
 from fuseflow.report.page.html_tables import Bar, Cell, Column, Link, html_table
 from fuseflow.report.page.regions import RegionPage, region_page, repeated_label
-from fuseflow.report.page.roofline_pareto import roofline
 from fuseflow.report.page.run_directory import AGAIN, StoredRun, Values
 from fuseflow.report.page.run_pairs import region_pairs, speed_up, speed_up_table
 from fuseflow.report.page.svg import Markup
 from fuseflow.report.page.things import Things
 from fuseflow.report.page.time_bars import BarPart, time_bar
 from fuseflow.report.page.training import training_chapter
+from fuseflow.yaml_text import write_yaml
 
 MALFORMED = (
     ArithmeticError, AttributeError, LookupError, RecursionError, TemplateError, TypeError, ValueError, nx.NetworkXException,
@@ -54,9 +56,9 @@ def printable(make: Callable[P, str]) -> Callable[P, str]:
 
 
 @printable
-def page(stored: StoredRun, baseline: tuple[str, StoredRun] | None = None) -> str:
-    """Return the page of a run, which is compared region by region with a `baseline` if there is one: its name, and the run. Raises
-    `FileError` if fuseflow would not write such values of a run."""
+def page(stored: StoredRun, baseline: tuple[str, StoredRun] | None = None, bare: bool = False) -> str:
+    """Return the page of a run, which is compared region by region with a `baseline` if there is one: its name, and the run. A `bare` page
+    has no style and no scripts. Raises `FileError` if fuseflow would not write such values of a run."""
     things = catalog(stored)
     run = counted(stored.result["regions"], "laying out graphs")
     regions = [region_page(values, stored, things) for values in run]
@@ -67,12 +69,13 @@ def page(stored: StoredRun, baseline: tuple[str, StoredRun] | None = None) -> st
         regions=regions,
         overview=overview(stored, regions, things, baseline),
         explained=stored.cycles is not None,
-        settings=json.dumps(stored.result["machine_settings"], indent=1),
+        settings=write_yaml(stored.result["machine_settings"]),
+        bare=bare,
     )
 
 
 def packed_page(text: str) -> str:
-    """Return a page as a text that may stand inside of another, whose script `runs.js` opens it: compressed, in base 64."""
+    """Return a bare page as a text that may stand inside of another, whose script `runs.js` opens it: compressed, in base 64."""
     return b64encode(zlib.compress(text.encode(), 9)).decode()
 
 
@@ -81,12 +84,16 @@ def overview(
 ) -> dict[str, Any]:
     """Return the pieces of the first screen of a run, which is compared with a `baseline` if there is one: its name, and the run."""
     peak = next((float(r.memory["peak_bytes_per_cycle"]) for r in regions if r.memory is not None), None)
+    points = [region.point for region in regions]
     return {
+        "limits": limits(stored.result, regions),
+        "remedies": remedies(stored),
+        "roof": compute_roof(points),
         "time": _region_bar(regions, stored.result["cycles"]),
         "regions": _region_table(stored.result, regions),
         "changes": None if stored.cycles is None else _change_table(stored.cycles["changes"], stored.result["cycles"]),
-        "roofline": roofline([region.point for region in regions], peak),
-        "unplaced": [r.label for r in regions if not (r.point.flops and r.point.bytes)],  # they have no place in a roofline
+        "roofline": roofline(points, peak),
+        "unplaced": [r.label for r in regions if not r.point.drawn],  # they have no place in a roofline
         "memory": _memory_table(stored.result, things),
         "energy": None if stored.energy is None else _energy_table(stored.energy, regions),
         "training": None if stored.training is None else training_chapter(stored.training, things),
@@ -122,12 +129,12 @@ def _region_bar(regions: Sequence[RegionPage], cycles: int) -> Markup:
 def _region_table(run: Values, regions: Sequence[RegionPage]) -> Markup:
     columns = (
         Column("region", "a click opens it; regions that run alike share a row, with the numbers of one", words=True),
-        Column("Einsums", "how many are fused in it"),
         Column("cycles", "how long one of them takes"),
         Column("of all, %", "the share of all that run like it, of the cycles of the run"),
-        Column("roofline, cycles", "at least so many: of its busiest node, or to move its bytes"),
         Column("over roofline", "cycles, divided by the roofline"),
-        Column("limited by", "the node that most of its critical path is due to, or its busiest node", words=True),
+        Column("limited by", "the node and the steps that most of its critical path is due to", words=True),
+        Column("roofline, cycles", "cycles that it cannot beat: of its busiest node, or to move its bytes"),
+        Column("Einsums", "how many are fused in it"),
         Column("nodes"),
         Column("firings"),
         Column("tokens"),
@@ -146,8 +153,8 @@ def _region_row(run: Values, region: RegionPage) -> tuple[Cell, ...]:
     moved = (sum(row["bytes"] for row in traffic if row["direction"] == direction) for direction in ("read", "write"))
     return (
         Link(region.label, region.thing),
-        len(values["einsums"]), values["cycles"], share, bound, over, region.limits or "",
-        values["nodes"], values["firings"], values["tokens"], region.point.flops, *moved,
+values["cycles"], share, over, region.limits or "", bound,
+        len(values["einsums"]), values["nodes"], values["firings"], values["tokens"], region.point.flops, *moved,
     )  # fmt: skip
 
 

@@ -9,14 +9,15 @@ from itertools import pairwise
 from pathlib import PurePath
 from typing import Any
 
-from fuseflow.report.page.catalog import WAITS, explained_region, limiting_node, node_processes, node_shares, path_cycles
+from fuseflow.report.limits import Limit, region_limit
+from fuseflow.report.page.catalog import WAITS, explained_region, fifo_capacities, node_processes, node_shares, path_cycles
+from fuseflow.report.page.charts import RooflinePoint
 from fuseflow.report.page.graph_drawings import Drawing, draw_graph, draw_order
 from fuseflow.report.page.html_tables import Bar, Cell, Column, Link, fusion_table, html_table
-from fuseflow.report.page.roofline_pareto import RooflinePoint
 from fuseflow.report.page.run_directory import StoredRun, Values
-from fuseflow.report.page.svg import Markup
+from fuseflow.report.page.svg import Markup, element
 from fuseflow.report.page.things import Kind, Thing, Things
-from fuseflow.report.page.time_bars import stall_strip
+from fuseflow.report.page.time_bars import LENS, STATES, ZOOM, stall_strip
 from fuseflow.report.tables import names_label
 from fuseflow.run.program_json import CONTEXT
 
@@ -26,9 +27,6 @@ LISTED_STEPS = 10
 """The number of steps of the critical path that are listed, the longest first."""
 STRIPS = 400
 """The most nodes that have a strip over time, the nodes that are on the critical path longest first."""
-NEAR_ROOFLINE = 1.25
-"""The factor of its roofline below which a region counts as bound by the roofline."""
-
 SHARE_COLUMNS = (
     Column("busy, %", "in how many percent of the cycles of the region it works; of two processes, the busier one"),
     Column("starved, %", "in how many it waits for a token"),
@@ -44,9 +42,11 @@ class RegionPage:
     label: str
     thing: Thing
     values: Values
+    over: str
     order: tuple[str, ...]
     span: str
     sentences: tuple[str, ...]
+    limit: Limit | None
     limits: Link | None
     loops: Markup | None
     constraints: Markup | None
@@ -55,7 +55,6 @@ class RegionPage:
     einsums: Markup | None
     sources: list[dict[str, Any]]
     nodes: Markup
-    has_strips: bool
     lanes: list[dict[str, Any]]
     fifos: Markup | None
     memory: Values | None
@@ -73,7 +72,7 @@ def region_page(values: Values, stored: StoredRun, things: Things) -> RegionPage
     compiled, graph = stored.compiled.get(name, (None, None))
     by_name = {node["name"]: node for node in statistics["nodes"]}
     names = _Names(things, name)
-    limits = limiting_node(values, explained)
+    limit = region_limit(values, explained)
     on_path = {} if explained is None else path_cycles(explained)
     drawing = None
     if compiled is not None and graph is not None:
@@ -85,10 +84,12 @@ def region_page(values: Values, stored: StoredRun, things: Things) -> RegionPage
         label=repeated_label(values),
         thing=names.region,
         values=values,
+        over=_over_roofline(values),
         order=() if compiled is None else tuple(compiled["order"]),
         span=einsum_span(values["einsums"]),
-        sentences=tuple(_sentences(values, explained)),
-        limits=None if limits is None else names.link("node", limits),
+        sentences=tuple(_sentences(values)),
+        limit=limit,
+        limits=None if limit is None else Link(limit.words, None if limit.node is None else names.find("node", limit.node)),
         loops=draw_order(loops, constraints, compiled["order"]) if compiled and loops else None,
         constraints=html_table(heads, [(c["above"], c["below"], c["why"]) for c in constraints], False) if constraints else None,
         table=_table(compiled, names, by_name) if compiled and compiled["table"]["columns"] else None,
@@ -96,9 +97,8 @@ def region_page(values: Values, stored: StoredRun, things: Things) -> RegionPage
         einsums=_einsums(values["einsums"], things),
         sources=_sources(stored.program, values["einsums"], things),
         nodes=_nodes(values, explained, on_path, names),
-        has_strips=explained is not None and "stalls" in explained,
         lanes=[_lanes(index, loads) for index, loads in statistics["lanes"].items()],
-        fifos=_fifos(statistics["edges"], values["depths"], names),
+        fifos=_fifos(statistics["edges"], fifo_capacities(values, graph, stored.result["machine_settings"]), names),
         memory=statistics["memory"],
         traffic=_traffic(statistics["traffic"], statistics["memory"], names),
         path=None if explained is None else _path(explained["path"], cycles, names),
@@ -198,15 +198,9 @@ def einsum_span(einsums: Sequence[str]) -> str:
     return f"{len(einsums)} Einsums, from `{einsums[0]}` to `{einsums[-1]}`"
 
 
-def _sentences(values: Values, explained: Values | None) -> Iterator[str]:
-    """Yield sentences about what bounds the region, the most important first."""
-    cycles, roof = values["cycles"], values["roofline"]
-    nodes, memory = values["statistics"]["nodes"], values["statistics"]["memory"]
-    if explained is None:
-        yield from _bound(nodes, cycles, roof)
-    else:
-        yield f"Critical path: {explained['bottleneck']}."
-        yield f"It takes {_over_roofline(cycles, roof)}."
+def _sentences(values: Values) -> Iterator[str]:
+    """Yield sentences about what a region occupies, loads and moves."""
+    memory = values["statistics"]["memory"]
     if "resources" in values:  # results of before they were counted have none
         yield _occupied(values["resources"])
     config = values.get("config", {"bytes": 0})  # results of before there were configurations have none
@@ -223,26 +217,10 @@ def _sentences(values: Values, explained: Values | None) -> Iterator[str]:
             yield f"Of the {lines:,} lines that ports with a reuse buffer ask for, {found}."
 
 
-def _bound(nodes: Sequence[Values], cycles: int, roof: Values) -> Iterator[str]:
-    """Yield sentences about the bound of a region, computing, memory or waiting, from its statistics, without a critical path."""
-    busiest = max(nodes, key=lambda node: node["occupied"])
-    share = 100 * busiest["occupied"] / cycles if cycles else 0.0
-    near = cycles <= NEAR_ROOFLINE * roof["bound"]
-    if near and roof["bound"] == roof["compute"]:
-        yield f"Bound by computing: `{busiest['name']}` ({busiest['op']}) works in {share:.0f} % of the cycles."
-    elif near:
-        yield f"Bound by memory: moving its bytes takes {100 * roof['memory'] / cycles:.0f} % of the cycles at least."
-    else:
-        over = _over_roofline(cycles, roof)
-        yield f"Bound by waiting: it takes {over}; its busiest node, `{busiest['name']}` ({busiest['op']}), works in {share:.0f} %."
-        waiting = max(nodes, key=lambda node: node["waited"])
-        if waiting["waited"] > 0.1 * cycles:
-            waited = f"in {100 * waiting['waited'] / cycles:.0f} %"
-            yield f"`{waiting['name']}` ({waiting['op']}) waits for answers of the memory {waited}."
-
-
-def _over_roofline(cycles: int, roof: Values) -> str:
-    return f"{cycles / roof['bound']:.2f} times its roofline of {roof['bound']:,} cycles" if roof["bound"] else "no work"
+def _over_roofline(values: Values) -> str:
+    """Return how many times the cycles of the roofline a region takes, in words."""
+    cycles, bound = values["cycles"], values["roofline"]["bound"]
+    return f"{cycles / bound:.2f} times the {bound:,} cycles of its roofline" if bound else "no work"
 
 
 def _occupied(resources: Values) -> str:
@@ -267,22 +245,28 @@ def _nodes(values: Values, explained: Values | None, on_path: Mapping[str, int],
         *SHARE_COLUMNS,
     ]
     if explained is None:
-        return html_table(columns, (_node(node, cycles, names) for node in nodes))
+        return _scrolls(html_table(columns, (_node(node, cycles, names) for node in nodes)))
     columns.append(Column("on path, %", "in how many percent of the cycles the critical path leads through it"))
     stalls = explained.get("stalls")
     nodes = sorted(nodes, key=lambda node: -on_path.get(node["name"], 0))
     paths = [100 * on_path.get(node["name"], 0) / cycles if cycles else 0.0 for node in nodes]
     rows = [(*_node(node, cycles, names), share) for node, share in zip(nodes, paths, strict=True)]
     if stalls is None:
-        return html_table(columns, rows)
-    columns.append(
-        Column(f"over time, windows of {stalls['window']:,} cycles", "what it did, from the first cycle to the last", words=True)
-    )
+        return _scrolls(html_table(columns, rows))
+    columns.append(Column("over time, cycles", f"what it did, in windows of {stalls['window']:,} cycles", words=True, below=LENS))
     strips: list[Markup | None] = [None] * len(nodes)
     for k, node in enumerate(nodes[:STRIPS]):
         if states := stalls["nodes"].get(node["name"]):
             strips[k] = stall_strip(states, stalls["window"], cycles, stalls["processes"].get(node["name"], 1))
-    return html_table(columns, [(*row, strip) for row, strip in zip(rows, strips, strict=True)])
+    table = html_table(columns, [(*row, strip) for row, strip in zip(rows, strips, strict=True)])
+    legend = Markup("").join(element("i", state, class_=f"fill-{state}") for state in STATES)
+    told = element("span", legend + " empty: before the first firing, and after the last", class_="legend")
+    tools = element("div", told + ZOOM, class_="tools")
+    return element("div", tools + element("div", table, class_="scrolls"), class_="timeline", data_cycles=cycles)
+
+
+def _scrolls(table: Markup) -> Markup:
+    return element("div", table, class_="scrolls")
 
 
 def _node(node: Values, cycles: int, names: _Names) -> tuple[Cell, ...]:
@@ -306,16 +290,20 @@ def _lanes(index: str, loads: Sequence[Values]) -> dict[str, Any]:
     return {"index": index, "table": html_table(columns, rows), "count": len(loads), "imbalance": most / mean if mean else 1.0}
 
 
-def _fifos(edges: Sequence[Values], depths: Mapping[str, int], names: _Names) -> Markup | None:
+def _fifos(edges: Sequence[Values], capacities: Mapping[tuple[str, int], int | None], names: _Names) -> Markup | None:
     fullest = [edge for edge in sorted(edges, key=lambda edge: -edge["peak"])[:LISTED_FIFOS] if edge["peak"]]
     columns = (
         Column("FIFO", "the node that reads it, and the number of its input", words=True),
         Column("tokens", "how many went through it"),
-        Column("most held, tokens", "the most that were in it at once"),
-        Column("deepened to, tokens", "its depth, where the machine had to make it deeper"),
+        Column("most held", "the most tokens that were in it at once"),
+        Column("capacity", "the tokens that it can hold, in the hops of its route on an array too"),
+        Column("full, %", "the most tokens that were in it, of its capacity"),
     )
-    named = [(f"{edge['node']}.{edge['input']}", edge) for edge in fullest]
-    rows = [(names.link("fifo", name), edge["tokens"], edge["peak"], depths.get(name)) for name, edge in named]
+    rows: list[tuple[Cell, ...]] = []
+    for edge in fullest:
+        capacity = capacities[edge["node"], edge["input"]]
+        room: tuple[Cell, ...] = ("unbounded", None) if capacity is None else (capacity, 100 * edge["peak"] / capacity)
+        rows.append((names.link("fifo", f"{edge['node']}.{edge['input']}"), edge["tokens"], edge["peak"], *room))
     return html_table(columns, rows) if rows else None
 
 
@@ -350,11 +338,11 @@ def _traffic(traffic: Sequence[Values], memory: Values | None, names: _Names) ->
 def _path(steps: Sequence[Values], cycles: int, names: _Names) -> Markup:
     columns = (
         Column("node", words=True),
-        Column("what", "work, latency, a full FIFO, or the memory", words=True),
-        Column("where", words=True),
         Column("cycles", "the cycles of the path that are due to it"),
         Column("of all, %"),
         Column("waits", "how often"),
+        Column("what", "work, latency, a full FIFO, or the memory", words=True),
+        Column("where", words=True),
     )
     return html_table(columns, [_step(step, cycles, names) for step in steps[:LISTED_STEPS]])
 
@@ -365,4 +353,4 @@ def _step(step: Values, cycles: int, names: _Names) -> tuple[Cell, ...]:
         tensor, kind, direction = step["port"]
         where = f"{direction} {tensor}.{kind}"
     share = 100 * step["cycles"] / cycles if cycles else 0.0
-    return (names.link("node", step["node"]), step["kind"], where, step["cycles"], share, step["waits"])
+    return (names.link("node", step["node"]), step["cycles"], share, step["waits"], step["kind"], where)

@@ -25,6 +25,15 @@ class BarPart:
     thing: Thing
 
 
+LENS = Markup('<div class="lens" tabindex="0" role="group" aria-label="cycles: arrows pan, + and - zoom, 0 shows all"></div>')
+"""The axis of a time line, which the scripts draw, and by which it is zoomed."""
+ZOOM = Markup("").join(
+    element("button", sign, type="button", data_time=key, title=title)
+    for sign, key, title in (("+", "+", "zoom in (+)"), ("\N{MINUS SIGN}", "-", "zoom out (-)"), ("reset", "0", "all cycles (0)"))
+)
+"""The buttons that zoom a time line."""
+
+
 def time_bar(parts: Sequence[BarPart], scale: int | None = None, colours: Sequence[int] | None = None) -> Markup:
     """Return a bar whose whole width is `scale` cycles, or all cycles of the parts. `colours` has the number of the colour of each part; if
     it is None, parts have the colours in turn."""
@@ -32,8 +41,9 @@ def time_bar(parts: Sequence[BarPart], scale: int | None = None, colours: Sequen
     inside = Markup("").join(
         _part(k if colours is None else colours[k], part, 100 * part.cycles / whole) for k, part in enumerate(parts)
     )
-    ticks = Markup("").join(element("span", f"{whole * k // 4:,}", style=f"left:{25 * k}%") for k in range(5))
-    return element("div", inside, class_="time-bar") + element("div", ticks, class_="time-axis", aria_label="cycles")
+    bar = element("div", element("div", inside, class_="time-bar"), class_="over-time")
+    tools = element("div", ZOOM, class_="tools")
+    return element("div", bar + LENS + tools, class_="timeline", data_cycles=whole)
 
 
 def _part(colour: int, part: BarPart, percent: float) -> Markup:
@@ -63,7 +73,8 @@ def stall_strip(cycles: Mapping[str, Sequence[int]], window: int, total: int, pr
         paths.append(element("path", class_=f"fill-{state}", d=_steps(floor, ceiling)))
         floor = ceiling
     box = f"0 0 {number(total / window)} 1"
-    return element("svg", Markup("").join(paths), class_="strip", viewBox=box, preserveAspectRatio="none", aria_hidden="true")
+    drawn = element("svg", Markup("").join(paths), class_="strip", viewBox=box, preserveAspectRatio="none", aria_hidden="true")
+    return element("div", drawn, class_="over-time")
 
 
 def _steps(floor: Sequence[float], ceiling: Sequence[float]) -> str:

@@ -5,16 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from fuseflow.report.page.charts import loss_chart
 from fuseflow.report.page.html_tables import Bar, Cell, Column, Link, html_table
 from fuseflow.report.page.run_directory import Values
-from fuseflow.report.page.svg import Markup, element, line, number, svg, text
+from fuseflow.report.page.svg import Markup
 from fuseflow.report.page.things import Things
-
-LEFT, TOP, WIDE, HIGH, BELOW, RIGHT = 60, 12, 420, 190, 46, 20
-"""The sides of the picture of losses around its axes, and the width and the height of these, in pixels."""
-RADIUS = 3.5
-MOST_POINTS = 40
-"""The most steps whose points are drawn. More of them are curves alone."""
 
 
 def training_chapter(training: Values, things: Things) -> dict[str, Any]:
@@ -22,54 +17,13 @@ def training_chapter(training: Values, things: Things) -> dict[str, Any]:
     losses = [step["loss"] for step in training["steps"] if step["loss"] is not None]
     return {
         "steps": len(training["steps"]),
-        "losses": loss_curve(losses, training["reference_losses"]) if losses else None,
+        "losses": loss_chart(losses, training["reference_losses"]) if losses else None,
         "beside": bool(training["reference_losses"]),
         "notes": training["notes"],
         "phases": _phase_table(training["phases"]),
         "live": _live_table(training["live"], things),
         "stored": _stored_table(training["stored"], things) if training["stored"] else None,
     }
-
-
-def loss_curve(losses: Sequence[float], reference: Sequence[float]) -> Markup:
-    """Return a picture of the loss of each step, beside the losses of the reference."""
-    shown = [*losses, *reference]
-    low, high = min(shown), max(shown)
-    room = (high - low) / 20 or abs(high) / 20 or 1.0
-    low, high = low - room, high + room
-
-    def place(step: int, loss: float) -> tuple[float, float]:
-        across = step / (len(losses) - 1) if len(losses) > 1 else 0.5
-        return LEFT + WIDE * across, TOP + HIGH * (high - loss) / (high - low)
-
-    parts = list[Markup]()
-    for k in range(5):
-        loss = low + (high - low) * k / 4
-        _, y = place(0, loss)
-        parts += [line(LEFT, y, LEFT + WIDE, y, "grid"), text(LEFT - 6, y + 4, f"{loss:.3g}", "op", "end")]
-    for step in sorted({round(k * (len(losses) - 1) / 4) for k in range(5)}):
-        parts.append(text(place(step, low)[0], TOP + HIGH + 16, str(step + 1), "op", "middle"))
-    parts.append(text(LEFT + WIDE / 2, TOP + HIGH + 36, "step", "op", "middle"))
-    parts.append(_curve([place(k, loss) for k, loss in enumerate(reference)], "gap"))
-    parts.append(_curve([place(k, loss) for k, loss in enumerate(losses)], "losses"))
-    if len(losses) <= MOST_POINTS:
-        rows = ((k, loss, "point hollow") for k, loss in enumerate(reference))
-        own = ((k, loss, "point") for k, loss in enumerate(losses))
-        for kind in (rows, own):
-            parts += [_point(*place(k, loss), f"step {k + 1}: {loss:.6g}", class_) for k, loss, class_ in kind]
-    return svg(LEFT + WIDE + RIGHT, TOP + HIGH + BELOW, Markup("").join(parts), "losses by step")
-
-
-def _curve(points: Sequence[tuple[float, float]], class_: str) -> Markup:
-    """Return lines from point to point, or nothing for fewer than two."""
-    if len(points) < 2:
-        return Markup("")
-    return element("polyline", points=" ".join(f"{number(x)},{number(y)}" for x, y in points), class_=class_, fill="none")
-
-
-def _point(x: float, y: float, tip: str, class_: str) -> Markup:
-    radius = RADIUS if class_ == "point" else RADIUS + 2.5
-    return element("g", element("circle", element("title", tip), cx=x, cy=y, r=radius), class_=class_)
 
 
 def _phase_table(phases: Sequence[Values]) -> Markup:

@@ -10,9 +10,9 @@ import torch
 from torch import nn
 
 import fuseflow as ff
+from fuseflow.report.page.charts import loss_chart
 from fuseflow.report.page.page import page
 from fuseflow.report.page.run_directory import read_run
-from fuseflow.report.page.training import loss_curve
 from fuseflow.run.directory_names import TRAINING_FILE
 
 
@@ -42,5 +42,5 @@ def test_a_page_of_a_forward_has_no_such_chapter(tmp_path: Path) -> None:
 
 def test_curves_of_one_step_and_of_equal_losses() -> None:
     for losses in ([1.0], [2.0, 2.0], [0.0, 0.0], [float(k) for k in range(100)]):
-        drawn = loss_curve(losses, losses)
-        assert drawn.count("<circle") == (2 * len(losses) if len(losses) <= 40 else 0) and "nan" not in drawn
+        drawn = json.loads(loss_chart(losses, losses).partition('json">')[2].partition("</script>")[0])
+        assert [(row["step"], row["loss"]) for row in drawn["points"]] == 2 * [*enumerate(losses, 1)]

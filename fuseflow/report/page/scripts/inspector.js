@@ -3,12 +3,6 @@
 const inspector = document.getElementById("inspector");
 const MOST_LINKS = 40;
 
-function make(tag, properties = {}, children = []) {
-  const element = Object.assign(document.createElement(tag), properties);
-  element.append(...children);
-  return element;
-}
-
 function linkTo(number) {
   const link = make("a", { href: "#" + things[number].key, textContent: things[number].name });
   link.dataset.kind = things[number].kind;

@@ -4,7 +4,7 @@ const legend = document.getElementById("legend");
 
 function columnMeanings() {
   const meanings = new Map();
-  for (const head of document.querySelectorAll("th[title]")) meanings.set(head.textContent, head.title);
+  for (const head of document.querySelectorAll("th[title]")) meanings.set(head.firstChild.textContent, head.title);
   return [...meanings];
 }
 

@@ -2,8 +2,18 @@
 
 let hovered = null, chosen = null;
 
+/** Mark things. A table of which every row would be marked is left as it is, since that says nothing. */
 function mark(numbers, name, on) {
-  for (const number of numbers) for (const element of elementsOf[number]) element.classList.toggle(name, on);
+  const bodies = new Set();
+  for (const number of numbers) {
+    for (const element of elementsOf[number]) {
+      element.classList.toggle(name, on);
+      if (on && element.tagName === "TR") bodies.add(element.parentNode);
+    }
+  }
+  for (const { rows } of bodies) {
+    if (rows.length > 1 && [...rows].every(row => row.classList.contains(name))) for (const row of rows) row.classList.remove(name);
+  }
 }
 
 function hover(number) {
@@ -21,6 +31,13 @@ function choose(number) {
   if (number === null) return;
   mark([number], "chosen", true);
   mark(belonging(number), "near", true);
+}
+
+/** Mark an element that was drawn after its thing was chosen. */
+function markNew(element, number) {
+  if (chosen === null) return;
+  element.classList.toggle("chosen", number === chosen);
+  element.classList.toggle("near", number !== chosen && belonging(chosen).includes(number) && element.tagName !== "TR");
 }
 
 document.addEventListener("pointerover", event => hover(thingAt(event.target)));

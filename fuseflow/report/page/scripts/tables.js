@@ -19,8 +19,9 @@ function sortBy(table, head, column) {
 
 for (const table of document.querySelectorAll("table.sortable")) {
   [...table.tHead.rows[0].cells].forEach((head, column) => {
-    const button = make("button", { type: "button" }, [...head.childNodes]);
+    if (!head.firstChild) return;
+    const button = make("button", { type: "button" }, [head.firstChild]);
     button.addEventListener("click", () => sortBy(table, head, column));
-    head.append(button);
+    head.prepend(button);
   });
 }

@@ -24,16 +24,16 @@ function show(name) {
     if (current) tab.scrollIntoView({ block: "nearest", inline: "nearest" });
   }
   window.scrollTo(0, 0);
-  fitShown();
+  drawShown();
 }
 
 /** Scroll every pane of the shown view to the first place where a thing stands in it, without moving the page. */
 function reveal(number) {
   const view = views.find(view => view.dataset.view === shownView);
+  for (const canvas of view.querySelectorAll(".canvas")) revealInGraph(canvas, number);
   for (const element of elementsOf[number]) {
     if (!view.contains(element)) continue;
-    const canvas = element.closest(".canvas");
-    if (canvas) { panTo(canvas, element); continue; }
+    if (element.closest(".canvas")) continue;
     const pane = element.closest(".scrolls");
     if (pane) scrollInside(pane, element);
   }
