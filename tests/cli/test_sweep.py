@@ -180,7 +180,7 @@ def test_ctrl_c_says_how_to_go_on(tmp_path: Path) -> None:
 def test_the_example_in_the_documentation_is_a_sweep(tmp_path: Path) -> None:
     for name in ("models", "schedules"):
         (tmp_path / name).symlink_to(ROOT / name)
-    page = (ROOT / "docs" / "tutorials" / "design-space-sweep.md").read_text(encoding="utf-8")
+    page = (ROOT / "docs" / "reference" / "sweep-files.md").read_text(encoding="utf-8")
     (tmp_path / "s.yaml").write_text(page.partition("```yaml sweep\n")[2].partition("```")[0])
     assert len(build_space(read_sweep(tmp_path / "s.yaml"))) == 2 * 2 * 3
 

@@ -136,6 +136,8 @@ def output_of(command: str) -> str:
     program, *words = shlex.split(command)
     if program == "cat":
         return Path(words[0]).read_text(encoding="utf-8")
+    if program == "python":
+        return subprocess.run([sys.executable, *words], capture_output=True, text=True, check=True).stdout
     assert program == "fuseflow", command
     result = CliRunner().invoke(main, words)
     assert "internal error" not in result.output
