@@ -24,11 +24,11 @@ PAGE = ROOT / "docs" / "measured" / "figures.md"
 PAGES: dict[Path, tuple[Figure, ...]] = {
     ROOT / "docs" / page: tuple(import_module(name).FIGURE for name in names.split())
     for page, names in {
-        "figures.md": "figure4b figure12 figure13 figure14 figure15 figure16 figure17 table2 table3",
-        "sparsity.md": "sten_figure7 sten_figure9 sten_figure10 sten_table2 sten_dispatch",
-        "attributes.md": "sparta_table2 sparta_figure14",
-        "plans.md": "sparta_figure16 sparta_figure17 sparta_figure18 sparta_figure15 sparta_figure11",
-        "energy.md": "energy",
+        "measured/figures.md": "figure4b figure12 figure13 figure14 figure15 figure16 figure17 table2 table3",
+        "measured/sparsity.md": "sten_figure7 sten_figure9 sten_figure10 sten_table2 sten_dispatch",
+        "measured/propagation.md": "sparta_table2 sparta_figure14",
+        "measured/plans.md": "sparta_figure16 sparta_figure17 sparta_figure18 sparta_figure15 sparta_figure11",
+        "how-to/estimate-energy.md": "energy",
     }.items()
 }
 """The figures that each page shows: those of the FuseFlow paper, of STen, of SparTA, and of our own."""
@@ -42,7 +42,7 @@ def blocks(path: Path, collected: Mapping[str, Data]) -> Iterator[tuple[str, str
         yield "overview", overview(collected)
     for figure in PAGES[path]:
         data = collected[figure.name]
-        picture = f"![{figure.title}](figures/{figure.name}.svg)\n\n" if figure.draw else ""
+        picture = f"![{figure.title}](../figures/{figure.name}.svg)\n\n" if figure.draw else ""
         yield figure.name, f"{picture}{figure.table(data)}\n{verdicts(figure.name, figure.checks(data))}"
 
 

@@ -18,7 +18,7 @@ import zoo_verdict
 from fuseflow.frontend.sources import Source
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
-PAGE, TRAINING_PAGE = DOCS / "measured" / "models.md", DOCS / "how-to" / "simulate-a-training-step.md"
+PAGE, TRAINING_PAGE = DOCS / "measured" / "models.md", DOCS / "measured" / "training.md"
 FAST = [name for name, row in zoo_table.read().items() if row["fast"]]
 LIBRARIES = ("pyg", "huggingface", "plain")
 LONGEST = {"vit", "gpt2", "llama"}
