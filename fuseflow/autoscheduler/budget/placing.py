@@ -25,15 +25,15 @@ class TrialPlacing:
     estimates: TrialEstimates
 
     def confirmed(self, trials: Sequence[Trial]) -> list[Trial]:
-        """Return the trials, with the best of them placed: refused if that fails, else with the hops in the cycles of loading. Placing
-        ends once no other trial takes fewer cycles than one that is placed."""
+        """Return the trials, with the best and the unfused one of them placed: refused if that fails, else estimated with their links.
+        Placing ends once no other trial takes fewer cycles than one that is placed."""
         done, waiting, best = list[Trial](), sorted(trials, key=lambda trial: trial.rank), None
         while waiting and not waiting[0].refused and (best is None or waiting[0].rank < best.rank):
             trial = self.placed(waiting.pop(0))
             done.append(trial)
             if not trial.refused and (best is None or trial.rank < best.rank):
                 best = trial
-        return [*done, *waiting]
+        return [*done, *(self.placed(trial) if trial.is_unfused and not trial.refused else trial for trial in waiting)]
 
     def placed(self, trial: Trial) -> Trial:
         """Return a trial that was placed on the array."""
@@ -44,9 +44,10 @@ class TrialPlacing:
             linked = self.placing.linked(compiled)
         except ArrayError as error:
             return replace(trial, refused=f"{NOT_PLACED} {error.message}")
-        regions = compiled.estimate(self.estimates.estimator).regions
-        cycles = {name: float(region.bound.cycles) for region in regions for name in region.names}
-        return trial.loaded(loading_after(linked.loading, cycles))
+        estimate = linked.estimate(self.estimates.estimator)
+        cycles = {name: float(region.bound.cycles) for region in estimate.regions for name in region.names}
+        loading = loading_after(linked.loading, cycles)
+        return replace(trial, loading=loading, estimate=estimate.cycles + sum(loading.values()))
 
     def regions(self, schedule: Schedule) -> Mapping[str, PlacedRegion]:
         """Return the placed regions of a schedule, by name. Raises `ArrayError` if one cannot be placed and routed."""
