@@ -40,7 +40,7 @@ test: $(VENV)/installed-test lint
 	$(BIN)/python -m pytest --numprocesses logical --maxprocesses 8 --dist worksteal
 
 docs: $(VENV)/installed-docs
-	rm -rf docs/reference build/docs # what is left of a module that moved would be read again
+	rm -rf docs/modules build/docs # what is left of a module that moved would be read again
 	$(BIN)/python -m sphinx --builder html --jobs auto --fail-on-warning --keep-going --quiet docs build/docs
 	@echo 'the site begins at build/docs/index.html'
 
@@ -73,7 +73,7 @@ proto: $(VENV)/installed-test
 	$(BIN)/python tools/proto.py
 
 clean:
-	rm -rf .venv .venv-* build dist out docs/reference *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf .venv .venv-* build dist out docs/modules *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 $(BIN)/python:

@@ -55,7 +55,7 @@ AT_THE_TOP = (
 FOLDERS = ("fuseflow", "docs", "evaluation", "models", "schedules", "tests", "tools")
 OBJECTS = "fuseflow/native/objects"
 """Where the kernels of a checkout are made."""
-LEFT_BEHIND = ("__pycache__", SUFFIX, "docs/reference/")
+LEFT_BEHIND = ("__pycache__", SUFFIX, "docs/modules/")
 """What the paths have of files that Python and builds leave in a checkout, `make docs` among them."""
 EXAMPLE = ("spmm.ein", "tensors.yaml", "A.mtx", "X.mtx")
 """A program of docs/example with its tensors."""

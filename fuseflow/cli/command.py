@@ -56,12 +56,15 @@ def option_groups(command: click.Command, context: click.Context) -> dict[str, l
     return groups
 
 
-def same_request(context: click.Context, other: click.Command) -> str:
-    """Return the arguments of a command that runs, and those of its options that the `other` command has too, as words for a shell."""
+def same_request(context: click.Context, other: click.Command, without: str = "") -> str:
+    """Return the arguments of a command that runs, and those of its options that the `other` command has too, as words for a shell.
+    Options of the group `without` are left out."""
     known, words = {parameter.name for parameter in other.params}, list[str]()
     for parameter in context.command.params:
         name = parameter.name or ""
         if context.get_parameter_source(name) is not click.core.ParameterSource.COMMANDLINE or name not in known:
+            continue
+        if getattr(parameter, "group", _GENERAL) == without:
             continue
         value = context.params.get(name)
         values = (value or ()) if parameter.multiple else (value,)
