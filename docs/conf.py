@@ -9,7 +9,7 @@ from typing import Any
 from sphinx.application import Sphinx
 
 ROOT = Path(__file__).parents[1]
-sys.path.insert(0, str(ROOT))
+sys.path[:0] = [str(ROOT), str(ROOT / "tools")]
 
 project = "fuseflow"
 author = "the fuseflow authors"
@@ -19,7 +19,7 @@ exclude_patterns = ["example", "modules/modules.rst"]
 # Markdown: anchors as GitHub makes them, so that one link serves both.
 myst_heading_anchors = 4
 
-# The reference: one page for each package, by walking it, so that a new module needs no entry here.
+# The modules: one page for each package, by walking it, so that a new module needs no entry here.
 apidoc_modules = [
     {
         "path": "../fuseflow",
@@ -66,6 +66,15 @@ def collapse_navigation(app: object, page: str, template: str, context: dict[str
         context["toctree"] = lambda **options: whole(**options | {"collapse": True})
 
 
+def insert_commands(app: object, page: str, content: list[str]) -> None:
+    """The block `{command-reference}` of a page is all commands with their options, as the program has them."""
+    if "{command-reference}" in content[0]:
+        from command_reference import reference
+
+        content[0] = content[0].replace("```{command-reference}\n```", reference())
+
+
 def setup(app: Sphinx) -> None:
+    app.connect("source-read", insert_commands)
     app.connect("autodoc-process-docstring", show_indented_lines)
     app.connect("html-page-context", collapse_navigation, priority=100)  # before the theme's own

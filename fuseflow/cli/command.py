@@ -5,7 +5,6 @@ from __future__ import annotations
 import functools
 import io
 import os
-import shlex
 import sys
 import traceback
 from collections.abc import Callable, Sequence
@@ -58,12 +57,17 @@ def option_groups(command: click.Command, context: click.Context) -> dict[str, l
     return groups
 
 
-def same_request(context: click.Context, other: click.Command) -> str:
-    """Return the arguments of a command that runs, and those of its options that the `other` command has too, as words for a shell."""
+def same_request(context: click.Context, other: click.Command, without: str = "") -> str:
+    """Return the arguments of a command that runs, and those of its options that the `other` command has too, as words for a shell.
+    Options of the group `without` are left out."""
+    from shlex import join  # one command needs it
+
     known, words = {parameter.name for parameter in other.params}, list[str]()
     for parameter in context.command.params:
         name = parameter.name or ""
         if context.get_parameter_source(name) is not click.core.ParameterSource.COMMANDLINE or name not in known:
+            continue
+        if getattr(parameter, "group", _GENERAL) == without:
             continue
         value = context.params.get(name)
         values = (value or ()) if parameter.multiple else (value,)
@@ -73,7 +77,7 @@ def same_request(context: click.Context, other: click.Command) -> str:
             words += [
                 word for each in values for word in ([parameter.opts[0]] if parameter.is_flag else [parameter.opts[0], str(each)])
             ]
-    return shlex.join(words)
+    return join(words)
 
 
 def _show_everything(context: click.Context, _: click.Parameter, value: bool) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import time
+from collections import deque
 from contextlib import contextmanager, nullcontext
 from typing import TYPE_CHECKING
 
@@ -13,7 +14,7 @@ from fuseflow.errors import visible
 from fuseflow.loop_progress import listening
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Mapping
 
     from rich.console import Console
     from rich.progress import Progress
@@ -24,6 +25,8 @@ if TYPE_CHECKING:
 
 LOG_SECONDS = 10.0
 """The seconds between two lines of a search or a sweep that is not shown on a terminal."""
+RECENT = 30
+"""The candidates of which a search takes the rate."""
 MOST_NAME = 24
 """The characters of the name of a region in a bar."""
 
@@ -105,22 +108,28 @@ def _loop_bar(activity: str, quiet: bool) -> Iterator[Listener | None]:
 def search_bar(quiet: bool, limit: float | None) -> Iterator[Callable[[str, int], None]]:
     """Yield a function to be called with each candidate that a search tries, and with the most candidates that may follow. A
     terminal shows the candidate, the number so far and their rate; a file or a pipe gets a line with these every few seconds.
-    Both show the most time that is left: up to the `limit` in seconds, or else for all candidates that may follow."""
+    Both show the time that is left up to the `limit` in seconds, or else how many candidates may follow, and how long these take at the
+    rate of the latest ones, as soon as there are enough of them."""
     if quiet:
         yield lambda text, most: None
         return
     err, start, tried = console(stderr=True), time.monotonic(), 0
+    recent = deque[float](maxlen=RECENT)
 
     def counted(most: int) -> tuple[str, str]:
         """Count one more candidate. Return texts about the candidates that were tried, and about the candidates and the time that
         are left at `most`."""
         nonlocal tried
         tried += 1
-        passed = time.monotonic() - start
+        recent.append(time.monotonic())
+        passed = recent[-1] - start
         rate = tried / max(passed, 1e-9)
-        seconds = most / rate if limit is None else max(0, limit - passed)
-        left = f"at most {most:,} and {seconds:,.0f} s left" if limit is None else f"at most {seconds:,.0f} s left"
-        return f"{tried:,} tried, {rate:,.{0 if rate >= 10 else 1}f}/s", left
+        text = f"{tried:,} tried, {rate:,.{0 if rate >= 10 else 1}f}/s"
+        if limit is not None:
+            return text, f"at most {max(0, limit - passed):,.0f} s left"
+        seconds = most * (recent[-1] - recent[0]) / max(len(recent) - 1, 1)
+        known = len(recent) == recent.maxlen
+        return text, f"at most {most:,} left" + (f", {seconds:,.0f} s at the latest rate" if known else "")
 
     with terminal_bar(err, "spinner", "{task.fields[counts]}", "passed", "{task.fields[left]}", "activity") as bar:
         task = None if bar is None else bar.add_task("searching", total=None, counts="", left="")
@@ -136,6 +145,30 @@ def search_bar(quiet: bool, limit: float | None) -> Iterator[Callable[[str, int]
                 print_lines(err, [f"searching: {tally}, {left}: {visible(what)}"])
 
         yield tell
+
+
+class ExpectedFirings:
+    """The firings that the regions of a program are expected to take, in the order in which they run, corrected by those that have run.
+
+    A region that runs like an earlier one is not simulated, and says nothing: it has run when a later one says something.
+    """
+
+    def __init__(self, expected: Mapping[str, float]) -> None:
+        self.expected = dict(expected)
+        self.places = {name: place for place, name in enumerate(expected)}
+        self.fired: dict[str, int] = {}
+
+    def note(self, region: str, firings: int) -> tuple[float, float]:
+        """Note the firings of a region so far. Return those of all regions so far, and those that are expected in the end."""
+        if region in self.places:
+            self.fired[region] = firings
+        latest = max((self.places[name] for name in self.fired), default=0)
+        ended = [name for name, place in self.places.items() if place < latest and name != region]
+        ran, guessed = (sum(each.get(name, 0.0) for name in ended) for each in (self.fired, self.expected))
+        ratio = ran / guessed if guessed and ran else 1.0
+        left = sum(ratio * count for name, count in self.expected.items() if self.places[name] > latest)
+        now = max(firings, ratio * self.expected.get(region, 0.0)) if region in self.places else 0.0
+        return sum(self.fired.values()), ran + now + left
 
 
 @contextmanager
@@ -155,14 +188,21 @@ def firings_bar(quiet: bool, compiled: Compiled | None = None) -> Iterator[Repor
             yield None
             return
         fired = dict[str, int]()
-        start, total = time.monotonic(), sum(expected.values())
+        start, total, left = time.monotonic(), sum(expected.values()), ExpectedFirings(expected)
         task = bar.add_task("", total=total or None, fired=0, rate="")
 
         def report(region: str, firings: int) -> None:
             fired[region] = firings
             done = sum(fired.values())
             rate = done / max(time.monotonic() - start, 1e-9)
-            known = sum(min(count, expected.get(name, 0)) for name, count in fired.items())
-            bar.update(task, completed=known, description=visible(region)[:MOST_NAME], fired=done, rate=f"{rate:,.0f}/s")
+            known, in_all = left.note(region, firings)
+            bar.update(
+                task,
+                completed=known,
+                total=in_all or None,
+                description=visible(region)[:MOST_NAME],
+                fired=done,
+                rate=f"{rate:,.0f}/s",
+            )
 
         yield report

@@ -16,7 +16,7 @@ from fuseflow.frontend.datasets import planetoid
 from fuseflow.frontend.datasets.images import DEFAULT_COUNT, IMAGE_SIDES
 from fuseflow.frontend.datasets.standins import PUBLISHED_COUNTS
 
-RANDOM = "nodes=100,degree=4,features=32,density=0.1"
+RANDOM = "nodes=100,degree=4,features=32"
 BIGBIRD = "block=64,length=1024"
 """The options of generated data, with their defaults."""
 
@@ -52,11 +52,11 @@ def list_data(data_dir: Path | None) -> Iterator[DataEntry]:
         yield DataEntry(name, raw.title, raw.files, raw.places, raw.source, None if folder is None else str(folder))
     yield DataEntry("random", f"a random graph: {RANDOM}")
     for name, counts in PUBLISHED_COUNTS.items():
-        sizes = f"{counts.nodes:,} nodes, {counts.entries:,} edges, {counts.features:,} features"
-        yield DataEntry(f"synthetic:{name}", f"generated: {sizes}")
+        sizes = f"made of {counts.nodes:,} nodes, {counts.entries:,} edges, {counts.features:,} features"
+        yield DataEntry(f"synthetic:{name}", sizes)
     for name, side in IMAGE_SIDES.items():
         yield DataEntry(f"images:{name}", f"{DEFAULT_COUNT} random images of {side} x {side} pixels")
-    yield DataEntry("bigbird", f"a sequence behind a mask of BigBird: {BIGBIRD}")
+    yield DataEntry("bigbird", f"a sequence with BigBird's mask: {BIGBIRD}")
     yield DataEntry("FILE", "your graph, in a .mtx, .npz, .csv, .el or other file")
 
 

@@ -66,7 +66,7 @@ class SweepProgress:
         """Return the progress as a line, with the best point in the mode that was noted last, named by its labels on `axes`."""
         parts = [f"{self.done:,} of {self.total:,}"]
         parts += [f"{self.failed:,} failed"] if self.failed else []
-        if self.left and (rest := self.time.rest) is not None:
+        if self.left and (rest := self.time.rest) is not None and (rest.is_whole or rest.seconds >= 1):
             parts.append(f"{rest_text(rest)} left")
         if self.best:
             _, mode = list(self.best)[-1]

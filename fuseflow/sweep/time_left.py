@@ -14,7 +14,7 @@ from itertools import islice
 
 import numpy as np
 
-RIDGE = 0.01
+RIDGE = 0.001
 """The weight of the assumption that a label changes nothing, in tasks."""
 FIRST = 2
 """How many of the first tasks count little, for each process: its first one is among them if its start takes longer than other tasks."""

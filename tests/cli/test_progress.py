@@ -12,6 +12,7 @@ from click.testing import CliRunner
 from terminal import messages_here, plain, shown
 
 from fuseflow.cli.main import main
+from fuseflow.cli.progress import ExpectedFirings
 
 EXAMPLE = Path(__file__).parents[2] / "docs" / "example"
 SPMM = (str(EXAMPLE / "spmm.ein"), "--tensors", str(EXAMPLE / "tensors.yaml"))
@@ -30,7 +31,7 @@ def build(data):
         (("run", *SPMM), "lowering Einsums"),
         (("estimate", *SPMM), "estimating regions"),
         (("schedule", *SPMM, "--budget", "mul=4", "--no-store", "--top", "1", "--limit", "60"), "s left"),
-        (("schedule", *SPMM, "--budget", "mul=4", "--no-store", "--top", "1"), "s left"),
+        (("schedule", *SPMM, "--budget", "mul=4", "--no-store", "--top", "1"), " left"),
         (("sparsify", "m.py", "--sparsify", "*.weight=magnitude:0.5"), "pruning weights"),
         (("estimate", "m.py"), "simplifying operators"),
         (("cosimulate", *SPMM, "--fuse", "none"), "regions compared"),
@@ -74,7 +75,18 @@ def test_a_pipe_is_told_of_a_search_in_lines(monkeypatch: pytest.MonkeyPatch) ->
     lines = CliRunner().invoke(main, list(words)).stderr.splitlines()
     searching = [line for line in lines if line.startswith("searching: ")]
     assert len(searching) > 3
-    assert all(re.match(r"searching: [\d,]+ tried, [\d.,]+/s, at most [\d,]+ and [\d,]+ s left: \S", line) for line in searching)
+    line_of_a_search = r"searching: [\d,]+ tried, [\d.,]+/s, at most [\d,]+ left(, [\d,]+ s at the latest rate)?: \S"
+    assert all(re.match(line_of_a_search, line) for line in searching)
     assert not CliRunner().invoke(main, [*words, "--quiet"]).stderr
     monkeypatch.setattr("fuseflow.cli.progress.LOG_SECONDS", 3600.0)
     assert "searching" not in CliRunner().invoke(main, list(words)).stderr
+
+
+def test_the_expected_firings_are_corrected_by_regions_that_have_run() -> None:
+    """Four layers that are expected to take a hundred firings each: the first takes fifty, and the third runs like the second."""
+    expected = ExpectedFirings(dict.fromkeys("abcd", 100.0))
+    assert expected.note("a", 10) == (10, 400)
+    assert expected.note("a", 50) == (50, 400)
+    assert expected.note("b", 20) == (70, 50 + 50 + 100)
+    assert expected.note("d", 10) == (80, 50 + 20 + max(10, 70 / 3))
+    assert expected.note("x (critical path)", 5)[0] == 80

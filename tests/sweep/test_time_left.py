@@ -10,6 +10,9 @@ from collections.abc import Iterator, Mapping
 
 import pytest
 
+from fuseflow.sweep.design_space import LabeledPoint
+from fuseflow.sweep.point import Point, TaskOutcome
+from fuseflow.sweep.sweep import SweepProgress
 from fuseflow.sweep.time_left import Rest, TimeLeft
 
 Task = tuple[str, Mapping[str, str], float]
@@ -130,3 +133,20 @@ def test_thousands_of_tasks_take_no_time() -> None:
     start = time.process_time()
     assert all(rest is None or rest.seconds >= 0 for rest, _, _ in told(tasks, 2))
     assert time.process_time() - start < 20
+
+
+def test_a_line_says_nothing_before_something_is_known() -> None:
+    """Three points of small data, and then three of large data, each ten times as long."""
+    points = [
+        LabeledPoint({"data": data, "fuse": fuse}, Point(data, data, fuse, {})) for data in "ab" for fuse in ("x", "y", "z")
+    ]
+    clock = Clock()
+    progress = SweepProgress(len(points), "cycles", time=TimeLeft(1, clock))
+    for point in points:
+        progress.expect(point, "simulate")
+    lines = []
+    for point, seconds in zip(points, (3.0, 1.0, 2.0, 30.0, 10.0, 20.0), strict=True):
+        clock.now += seconds
+        progress.note(point, "simulate", TaskOutcome("", {"cycles": 7}, seconds=seconds))
+        lines.append(progress.line(()).partition(", best")[0])
+    assert lines == ["1 of 6", "2 of 6", "3 of 6", "4 of 6, more than 19 s left", "5 of 6, about 19 s left", "6 of 6"]

@@ -34,10 +34,10 @@ MORE: Mapping[str, click.Command] = {
     "explain cycles": commands.cycles,
     "explain fusion": commands.fusion,
     "explain order": commands.order,
-    "schedule --budget medium -o best.yaml": schedule_command,
     "run -o out/run --explain": run_command,
 }
 """The commands that say more than the summary."""
+SEARCH = "schedule --budget medium -o best.yaml"
 
 
 def summary(program: ProgramRequest, target: Target, no_changes: bool, json_file: JsonFile, quiet: bool) -> None:
@@ -49,9 +49,9 @@ def summary(program: ProgramRequest, target: Target, no_changes: bool, json_file
         return
     out = json_file.console()
     context = click.get_current_context()
-    asked = {words: same_request(context, declared) for words, declared in MORE.items()}
-    print_lines(out, ["", "more:", *(f"  fuseflow {words} {request}" for words, request in asked.items())])
-    print_lines(out, ["  fuseflow report out/run"])
+    more = [f"{words} {same_request(context, declared)}" for words, declared in MORE.items()]
+    more += ["report out/run", f"{SEARCH} {same_request(context, schedule_command, without='Schedule')}"]
+    print_lines(out, ["", "more:", *(f"  fuseflow {words}" for words in more)])
 
 
 def order(program: ProgramRequest, rule: CountingRule | None, json_file: JsonFile, quiet: bool) -> None:

@@ -64,7 +64,7 @@ def schedule(
             choice = budget_schedule(source, schedule, machine, request, run=run, progress=progress)
     if output is not None:
         write_out(with_schema("schedule", choice.schedule.to_yaml()), output)
-    json_file.write(choice.to_json)
+    json_file.write(lambda: {"schema": 1, **choice.to_json()})
     if not quiet:
         out = console(stderr=json_file.to_stdout or str(output) == "-")
         known = [] if run is None else [f"{run.simulated} schedules simulated, {run.reused} results reused from earlier searches"]
