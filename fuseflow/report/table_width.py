@@ -53,7 +53,7 @@ def _notes(table: Table, missing: list[str]) -> Iterator[str]:
     heads = [head_text(column) for column in table.columns]
     yield from (f"{head}: {FIRST_USE[head]}" for head in heads if head in FIRST_USE)
     if missing:
-        yield f"no room for {', '.join(missing)}: `--wide` shows all columns"
+        yield f"no room for {', '.join(missing).replace('- ', '')}: `--wide` shows all columns"
 
 
 def fit(console: Console, table: Table) -> tuple[Table, list[str]]:

@@ -123,7 +123,7 @@ def test_commands_print_and_write_what_is_loaded(tmp_path: Path) -> None:
         assert not set(WEIGHTS) & set(values["bytes"]["by_tensor"])
     against = fuseflow("estimate", *SMALL, *WORDS, "--against", tmp_path / "run.json")
     assert [line.split()[-5:] for line in against.splitlines() if "config bytes" in line] == [
-        ["config", "bytes", f"{size:,}", f"{size:,}", "+0.00"]
+        ["config", "bytes", f"{size:,}", f"{size:,}", "0"]
     ] * 2
     assert "resident: [decoder.weight, encoder.weight]" in fuseflow("run", *SMALL, *WORDS, "--print-schedule")
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from textwrap import fill
+
 from fuseflow.cli.common import console, parse_settings, print_pieces, say
 from fuseflow.errors import UsageError
 from fuseflow.filesystem.schemas import with_schema
@@ -16,9 +18,10 @@ def machines(name: str | None, settings: tuple[str, ...]) -> None:
             raise UsageError(
                 "`--set` changes a machine, and none is named", hint="as in `fuseflow machines rda --set fifo_depth=16`"
             )
+        out = console()
         for shipped, summary in machine_summaries().items():
-            say(f"{shipped:6} {summary}")
-        print_pieces(console(), ["", preset_table()])
+            say(fill(f"{shipped:6} {summary}", out.width, subsequent_indent=" " * 7, break_on_hyphens=False))
+        print_pieces(out, ["", preset_table()])
         return
     machine = load_machine(name, parse_settings(settings))
     say(with_schema("machine", write_yaml({"name": machine.name, **machine.settings})).rstrip())
