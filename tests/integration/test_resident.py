@@ -129,7 +129,7 @@ def test_commands_print_and_write_what_is_loaded(tmp_path: Path) -> None:
 
 
 def test_why_regions_are_apart_is_explained_without_residents() -> None:
-    plain, resident = (fuseflow("explain", "fusion", *SMALL[:5], "--fuse", "none", *words) for words in ([], WORDS))
+    plain, resident = (fuseflow("explain", "fusion", "--wide", *SMALL[:5], "--fuse", "none", *words) for words in ([], WORDS))
     assert "they can be fused" in resident and "resident" not in resident
     assert resident.partition("stored")[0] == plain.partition("stored")[0]
     assert fuseflow("explain", "cycles", *SMALL, *WORDS, "--top", "3")

@@ -82,7 +82,7 @@ def test_the_fifo_that_limits_a_decoder_is_in_the_headline():
     compiled.run(check=False, watch=lambda region, read, _: runs.update({region.name: read}))
     report = explain_cycles(compiled, with_changes=False)
     longest = max(report.regions, key=lambda region: region.result.cycles)
-    said = re.match(r"\d+ % of it waits for room in (.*) of `(\w+)` \(join\)$", bottleneck_sentence(longest))
+    said = re.match(r"\d+% of it waits for room in (.*) of `(\w+)` \(join\)$", bottleneck_sentence(longest))
     assert said is not None and said[1] == "the FIFOs of 64 tokens from `acc_h` to inputs 2 and 3"
     deep = replace(longest.region.graph, depths=tuple((Edge(said[2], number), 4096) for number in (2, 3)))
     assert 1.6 * simulate(deep, runs[longest.result.name], compiled.machine).cycles <= longest.result.cycles
