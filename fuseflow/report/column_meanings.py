@@ -247,7 +247,7 @@ LEAST_USEFUL = (
 PROSE = ("", "why", "found", "error", "part is", "order", "lanes", "read by", "in regions", "kept by", "reduced by", "stored as")
 """The columns of sentences and lists, which are wrapped where there is no room for them in one line."""
 
-FIRST_USE = {"roofline": "the cycles it cannot beat, for the work of its busiest node or to move its bytes"}
+FIRST_USE = {"roofline": "the cycles it cannot beat (the work of its busiest node, or moving its bytes)"}
 """What is said of a column below the first table of a command that has it."""
 
 _SWEEP = {

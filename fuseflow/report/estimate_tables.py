@@ -82,14 +82,21 @@ def comparison_table(estimate: ProgramEstimate, run: Mapping[str, Any]) -> Table
     try:
         for name, rows in (*_regions(estimate, run), ("total", _totals(estimate, run))):
             for label, estimated, measured in rows:
-                error = f"{100 * (estimated - measured) / measured:+.2f}" if measured else ("0.00" if not estimated else "")
-                table.add_row(escape(name), label, f"{estimated:,.0f}", f"{measured:,.0f}", error)
+                table.add_row(escape(name), label, f"{estimated:,.0f}", f"{measured:,.0f}", _error(estimated, measured))
                 name = ""
     except (ArithmeticError, AttributeError, KeyError, TypeError, ValueError) as error:
         raise FileError(
             f"that is no result of `fuseflow run --json`: {error}", hint="`fuseflow run MODEL ... --json RUN.json`"
         ) from error
     return table
+
+
+def _error(estimated: float, measured: float) -> str:
+    """Return how far an estimate is off, in percent with its sign; empty where nothing was measured, though something was expected."""
+    if not measured:
+        return "" if estimated else "0"
+    error = f"{100 * (estimated - measured) / measured:+.1f}"
+    return "0" if error in ("+0.0", "-0.0") else error
 
 
 def _regions(estimate: ProgramEstimate, run: Mapping[str, Any]) -> Iterator[tuple[str, list[tuple[str, float, float]]]]:

@@ -77,7 +77,7 @@ def chosen_because(region: FusedRegion) -> str:
         case "all":
             among += "all that differ"
         case "sample":
-            among += "a sample and what was found from its cheapest"
+            among += "a sample, and what was reached from its cheapest"
         case "first":
             before = f" after {refused} that were refused" if refused else ""
             return f"the first one in the order of storage and of the program{before}; no others were compared"
@@ -85,8 +85,10 @@ def chosen_because(region: FusedRegion) -> str:
             assert_never(region.compared.extent)
     if refused == len(region.compared) - 1:
         return f"the only one that is not refused ({among})"
-    of = "" if region.compared.orders[0] == region.order else " of those"
-    return f"the nearest to the program{of} within {COST_TOLERANCE - 1:.0%} of the least cost ({among})"
+    near = f"within {COST_TOLERANCE - 1:.0%} of the least estimated cost"
+    if region.compared.orders[0] == region.order:
+        return f"the nearest to the order of the program, and {near} ({among})"
+    return f"{near}, and the nearest of these to the order of the program ({among})"
 
 
 def index_table(region: FusedRegion) -> Table:

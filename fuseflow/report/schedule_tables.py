@@ -192,8 +192,8 @@ def _bound_lines(choice: BudgetChoice) -> Iterator[str]:
     if choice.busy[name] >= BUSY:
         yield f"limited by {name}, which works in {share}{at_best}"
     else:
-        slowest = f"region {_short(choice.slowest.name)} ({choice.slowest_share:.0%} of the cycles)"
-        yield f"limited by {escape(limit_text(choice.slowest.bound))}, as the estimate of {slowest} says"
+        slowest = f"{_short(choice.slowest.name)} ({choice.slowest_share:.0%} of the cycles)"
+        yield f"the slowest region, {slowest}, is limited by {escape(limit_text(choice.slowest.bound))}, as estimated"
         yield f"no resource is the limit: {name}, the busiest, works in {share}{at_best}"
     estimated = "" if choice.chosen.cycles is None else "the estimate is "
     yield (

@@ -6,7 +6,7 @@ A number is never cut. Where a table is too wide, its gaps close, its prose is w
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from copy import copy
 from typing import Any
 
@@ -17,6 +17,8 @@ from fuseflow.report.column_meanings import FIRST_USE, LEAST_USEFUL, PROSE
 
 PROSE_WIDTH, NAME_WIDTH = 24, 20
 """The columns of a terminal that are left to prose and to names of rows at least, where these are wrapped."""
+GAP, NARROW_GAP = 2, 1
+"""The columns of a terminal between two columns of a table."""
 ALL_COLUMNS = 10_000
 """The width of a console that shows all columns of every table."""
 
@@ -53,58 +55,52 @@ def _notes(table: Table, missing: list[str]) -> Iterator[str]:
     heads = [head_text(column) for column in table.columns]
     yield from (f"{head}: {FIRST_USE[head]}" for head in heads if head in FIRST_USE)
     if missing:
-        yield f"no room for {', '.join(missing)}: `--wide` shows all columns"
+        yield f"no room for {', '.join(missing).replace('- ', '')}: `--wide` shows all columns"
 
 
 def fit(console: Console, table: Table) -> tuple[Table, list[str]]:
     """Return a table that fits the console, if that is possible, and the heads of the columns that were left out."""
-    if natural_width(console, table) <= console.width:
-        return table, []
-    shown, missing = _close_gaps(console, _wrapped(table, PROSE_WIDTH)), list[str]()
-    for head in LEAST_USEFUL:
-        if natural_width(console, shown) <= console.width:
+    heads = [head_text(column) for column in table.columns]
+    widths = [natural_width(console, _part(table, [n])) for n in range(len(heads))]
+    shown, missing = list(range(len(heads))), list[str]()
+    if _width(widths, shown, GAP) <= console.width:
+        return table, missing
+    prose = {n for n, head in enumerate(heads) if n and head in PROSE and widths[n] > PROSE_WIDTH}
+    least = [PROSE_WIDTH if n in prose else width for n, width in enumerate(widths)]
+    for head in (head for head in LEAST_USEFUL if head in heads[1:]):
+        if _width(least, shown, NARROW_GAP) <= console.width:
             break
-        places = [n for n, column in enumerate(shown.columns) if n and head_text(column) == head]
-        if places:
-            shown = _part(shown, [n for n in range(len(shown.columns)) if n not in places])
-            missing.append(head)
-    shown.padding = table.padding
-    shown = _close_gaps(console, shown)
-    room = console.width - natural_width(console, shown)
-    return (_wrapped(shown, PROSE_WIDTH + room) if room >= 0 else _name_wrapped(console, shown, -room)), missing
+        shown = [n for n in shown if not n or heads[n] != head]
+        missing.append(head)
+    gap = GAP if _width(least, shown, GAP) <= console.width else NARROW_GAP
+    room = console.width - _width(least, shown, gap)
+    longest = max(prose & {*shown}, key=lambda n: widths[n], default=0)
+    wrapped = {n: PROSE_WIDTH + max(room, 0) * (n == longest) for n in prose}
+    if room < 0 and widths[0] + room >= NAME_WIDTH:
+        wrapped[0] = widths[0] + room
+    return _laid_out(table, shown, gap, wrapped), missing
+
+
+def _width(widths: Sequence[int], shown: Sequence[int], gap: int) -> int:
+    """Return the width of a table with the columns `shown`."""
+    return sum(widths[n] for n in shown) + gap * (len(shown) - 1)
+
+
+def _laid_out(table: Table, shown: list[int], gap: int, wrapped: Mapping[int, int]) -> Table:
+    """Return a table with the columns `shown`, of which some are `wrapped` at a width."""
+    made = _part(table, shown)
+    if gap == NARROW_GAP:
+        made.padding = 0
+    for n, column in zip(shown, made.columns, strict=True):
+        if n in wrapped:
+            column.no_wrap, column.overflow, column.max_width = False, "fold", wrapped[n]
+    return made
 
 
 def _close_gaps(console: Console, table: Table) -> Table:
     """Return a table with smaller gaps between its columns, if it is too wide."""
-    closed = _part(table, list(range(len(table.columns))))
-    if natural_width(console, table) > console.width:
-        closed.padding = 0
-    return closed
-
-
-def _wrapped(table: Table, width: int) -> Table:
-    """Return a table with its longest prose wrapped at a width, and all other prose at `PROSE_WIDTH`."""
-    wrapped = _part(table, list(range(len(table.columns))))
-    prose = [column for place, column in enumerate(wrapped.columns) if place and head_text(column) in PROSE]
-    longest = max(prose, key=lambda column: max(map(_length, column.cells), default=0), default=None)
-    for column in prose:
-        column.no_wrap, column.overflow, column.max_width = False, "fold", width if column is longest else PROSE_WIDTH
-    return wrapped
-
-
-def _length(cell: object) -> int:
-    return len(str(cell))
-
-
-def _name_wrapped(console: Console, table: Table, excess: int) -> Table:
-    """Return a table that is narrower by `excess`, by wrapping the names of its rows, if that leaves `NAME_WIDTH` to them."""
-    widest = natural_width(console, _part(table, [0]))
-    if widest - excess < NAME_WIDTH:
-        return table
-    wrapped = _part(table, list(range(len(table.columns))))
-    names = wrapped.columns[0]
-    names.no_wrap, names.overflow, names.max_width = False, "fold", widest - excess
-    return wrapped
+    columns = list(range(len(table.columns)))
+    return _laid_out(table, columns, GAP if natural_width(console, table) <= console.width else NARROW_GAP, {})
 
 
 def natural_width(console: Console, table: Table) -> int:

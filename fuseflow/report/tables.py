@@ -282,8 +282,8 @@ def sampled_lines(result: SampledResult) -> tuple[str, ...]:
     """Return the meaning of the interval, and the outcomes of the checks, one line each."""
     cycles = result.cycles
     meaning = (
-        f"cycles with ~ are of a sample ({result.sample.text}, seed {result.sample.seed}): with {100 * cycles.confidence:g}% confidence "
-        f"the true number is in the interval, which is within {100 * cycles.error:.2g}% here; the other numbers are "
+        f"cycles with ~ are of a sample ({result.sample.text}, seed {result.sample.seed}): the true number is in the interval with "
+        f"{100 * cycles.confidence:g} % confidence (± {100 * cycles.error:.2g}%); the other numbers are "
         + ("counted" if result.counted else "counted, or expected where they have a ~")
     )
     return meaning, check_line(result.check), check_line(result.rows_check)

@@ -54,10 +54,10 @@ def program(here: Path) -> Path:
 
 def test_the_table_shows_what_is_left_of_each_weight():
     output = printed("propagate", GCN, *PRUNED)
-    rows = {line.split()[0]: line for line in output.splitlines() if line.startswith("layer") and "in all" not in line}
+    rows = {line.split()[0]: line for line in output.splitlines() if line.startswith("layer") and "total" not in line}
     assert set(rows) == {"layer1.weight", "layer1.bias", "layer2.weight", "layer2.bias"}
     assert rows["layer1.weight"].split() == ["layer1.weight", "34", "x", "16", "55", "526", "0", "18", "18", "15", "x", "6"]
-    assert "layer1 in all" in output and "left out, since no output needs it: 66 of 306 stored values" in output
+    assert "layer1, total" in output and "left out, since no output needs it: 66 of 306 stored values" in output
 
 
 def test_all_tensors_are_in_the_json_and_in_the_table_of_all():

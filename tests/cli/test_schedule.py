@@ -18,6 +18,7 @@ import scipy.sparse
 from command_line import fuseflow
 from ortools.linear_solver import pywraplp
 
+from fuseflow.filesystem.schemas import with_schema
 from fuseflow.requirements import install_command
 from fuseflow.resources.budget import Budget
 from fuseflow.schedule import Schedule
@@ -40,7 +41,7 @@ def chosen(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_the_schedule_runs_and_is_within_the_budget(chosen: Path) -> None:
     choice = json.loads((chosen / "choice.json").read_text())
-    assert choice["schedule"] == (chosen / "best.yaml").read_text()
+    assert with_schema("schedule", choice["schedule"]) == (chosen / "best.yaml").read_text()
     budget = Budget.of(choice["budget"])
     taken = next(trial for trial in choice["trials"] if trial["chosen"])
     assert all(taken["resources"][name] <= limit for name, limit in budget.limits.items())

@@ -123,13 +123,13 @@ def test_commands_print_and_write_what_is_loaded(tmp_path: Path) -> None:
         assert not set(WEIGHTS) & set(values["bytes"]["by_tensor"])
     against = fuseflow("estimate", *SMALL, *WORDS, "--against", tmp_path / "run.json")
     assert [line.split()[-5:] for line in against.splitlines() if "config bytes" in line] == [
-        ["config", "bytes", f"{size:,}", f"{size:,}", "+0.00"]
+        ["config", "bytes", f"{size:,}", f"{size:,}", "0"]
     ] * 2
     assert "resident: [decoder.weight, encoder.weight]" in fuseflow("run", *SMALL, *WORDS, "--print-schedule")
 
 
 def test_why_regions_are_apart_is_explained_without_residents() -> None:
-    plain, resident = (fuseflow("explain", "fusion", *SMALL[:5], "--fuse", "none", *words) for words in ([], WORDS))
+    plain, resident = (fuseflow("explain", "fusion", "--wide", *SMALL[:5], "--fuse", "none", *words) for words in ([], WORDS))
     assert "they can be fused" in resident and "resident" not in resident
     assert resident.partition("stored")[0] == plain.partition("stored")[0]
     assert fuseflow("explain", "cycles", *SMALL, *WORDS, "--top", "3")

@@ -26,7 +26,7 @@ COMMANDS: dict[str, tuple[tuple[str, ...], int]] = {
     "run that chooses": (("run", *GCN[:1], "--small", "--fuse", "auto"), 2),
     "estimate": (("estimate", *GCN, "--resources", "--by", "operator", "--by", "tensor"), 4),
     "compile": (("compile", *GCN, "-o", "OUT"), 1),
-    "schedule": (("schedule", *GCN[:1], "--small", "--budget", "mul=16,add=64", "--no-store"), 4),
+    "schedule": (("schedule", *GCN[:1], "--small", "--budget", "mul=16,add=64", "--top", "0"), 4),
     "explain order": (("explain", "order", *GCN), 8),
     "explain fusion": (("explain", "fusion", *GCN), 3),
     "explain cycles": (("explain", "cycles", *GCN), 15),

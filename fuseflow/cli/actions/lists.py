@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import asdict
 from pathlib import Path
+from textwrap import fill
 
 from fuseflow.cli.common import JsonFile, parse_settings, print_lines, print_notices, print_pieces
 from fuseflow.errors import UsageError
@@ -30,7 +31,8 @@ def machines(name: str | None, settings: tuple[str, ...], json_file: JsonFile, q
         _print_names(json_file, machine_names())
     else:
         out = json_file.console()
-        print_lines(out, (f"{shipped:6} {summary}" for shipped, summary in machine_summaries().items()))
+        listed = (f"{shipped:6} {summary}" for shipped, summary in machine_summaries().items())
+        print_lines(out, (fill(line, out.width, subsequent_indent=" " * 7, break_on_hyphens=False) for line in listed))
         print_pieces(out, ["", preset_table()])
 
 
