@@ -265,7 +265,7 @@ class Result:
         >>> text = "tensor A[2, 2] csr\\ntensor x[2]\\ny[i] = sum(k) A[i, k] * x[k]\\noutput y"
         >>> result = ff.compile(text, ([[1, 0], [2, 3]], [4, 5])).run()
         >>> result.to_pandas("traffic").groupby("tensor").bytes.sum().to_dict()
-        {'A': 36, 'x': 12, 'y': 8}
+        {'A': 40, 'x': 12, 'y': 8}
         """
         rows = {"regions": self._region_rows, "nodes": self._node_rows, "fifos": self._fifo_rows, "traffic": self._traffic_rows}
         if of not in rows:
