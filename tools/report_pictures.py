@@ -1,13 +1,14 @@
-"""Makes the pictures of one run's page in docs/how-to/report-a-run.md: its first screen, and a region in the light and in the dark.
+"""Makes the pictures of pages in docs/how-to/report-a-run.md: the first screen, a region in the light and in the dark, two runs, a sweep and a point.
 
     python tools/report_pictures.py [--into docs]
 
-It needs Chromium and Playwright. The GCN runs with its first layer fused, as the commands of docs/how-to/report-a-run.md do it.
+It needs Chromium and Playwright. The commands are those of docs/how-to/report-a-run.md.
 """
 
 from __future__ import annotations
 
 import io
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -30,7 +31,7 @@ COLOURS = 256
 @click.option("--into", type=click.Path(path_type=Path, file_okay=False), default=ROOT / "docs", help="Where they are written.")
 def main(into: Path) -> None:
     with tempfile.TemporaryDirectory() as folder, browser() as chromium:
-        page = _page(Path(folder))
+        page, compared, sweep = _pages(Path(folder))
         for scheme in ("light", "dark"):
             shown = chromium.new_page(viewport=SIZE, color_scheme=scheme)
             shown.goto(page.as_uri())
@@ -39,20 +40,36 @@ def main(into: Path) -> None:
             _open_region(shown)
             _save(shown, into / ("report-region.png" if scheme == "light" else "report-dark.png"))
             shown.close()
+        shown = chromium.new_page(viewport=SIZE, color_scheme="light")
+        for name, file in (("comparison", compared), ("sweep", sweep)):
+            shown.goto(file.as_uri())
+            _save(shown, into / f"report-{name}.png")
+        shown.locator("#overview tbody a").first.click()
+        when(shown.locator("section:not([hidden]) a.run").first).to_be_visible()
+        _save(shown, into / "report-point.png")
 
 
-def _page(folder: Path) -> Path:
-    """Run the model, and return the page of the run."""
-    words = ["run", "models/gcn.py", "--fuse", "layer1", "--explain", "-o", str(folder / "gcn"), "-q"]
-    for command in (words, ["report", str(folder / "gcn"), "-q"]):
-        subprocess.run([sys.executable, "-m", "fuseflow", *command], cwd=ROOT, check=True)
-    return folder / "gcn" / "report.html"
+def _pages(folder: Path) -> tuple[Path, Path, Path]:
+    """Run the models, and return the pages of a run, of two runs, and of a sweep."""
+    run, unfused, compared = folder / "gcn", folder / "unfused", folder / "compared.html"
+    sweep = folder / "example" / "sweep.yaml"
+    shutil.copytree(ROOT / "docs" / "example", sweep.parent)
+    for words in (
+        ["run", "models/gcn.py", "--fuse", "layer1", "--explain", "-o", run],
+        ["run", "models/gcn.py", "--fuse", "none", "-o", unfused],
+        ["report", run],
+        ["report", unfused, run, "-o", compared],
+        ["sweep", sweep, "--store", folder / "sweep.sqlite"],
+        ["report", sweep, "--store", folder / "sweep.sqlite"],
+    ):
+        subprocess.run([sys.executable, "-m", "fuseflow", *map(str, words), "-q"], cwd=ROOT, check=True)
+    return run / "report.html", compared, sweep.with_suffix(".html")
 
 
 def _open_region(shown: Any) -> None:
     """Open the first layer with two clicks: on its bar, and on the node that limits it."""
     shown.click(".time-bar a:has-text('layer1')")
-    shown.locator("section:not([hidden]) p a").first.click()
+    shown.locator("section:not([hidden]) p.limit a").click()
     when(shown.locator("section:not([hidden]) .node.chosen")).to_have_count(1)
     shown.mouse.move(0, 0)  # what is below the mouse has another colour
 

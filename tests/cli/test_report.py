@@ -101,4 +101,8 @@ def test_a_run_that_is_explained_keeps_it_for_its_page(here: Path):
     assert "cycles.json" in json.loads((here / "out" / "about.json").read_text())["files"]
     assert fuseflow("report", "out").exit_code == 0
     text = (here / "out" / "report.html").read_text()
-    assert "What would take fewer cycles" in text and 'class="strip"' in text and "Critical path:" in text
+    assert "What would help" in text and 'class="strip"' in text and "Limited by" in text
+    explained = json.loads((here / "out" / "cycles.json").read_text())
+    assert explained["command"] == ["fuseflow", "run", *map(str, SPMM[:-1])]  # without `-q`
+    assert explained["search"]["command"][:3] == ["fuseflow", "schedule", str(SPMM[0])] and explained["search"]["cycles"] > 0
+    assert ("fuseflow schedule" in text) == (explained["search"]["cycles"] < explained["cycles"])  # a slower one is no help

@@ -1,9 +1,16 @@
 #!/bin/sh
-# Bundle the libraries of pages into fuseflow/report/page/scripts/libraries.js, from the versions in package-lock.json. It needs npm.
+# Bundle the libraries of pages into fuseflow/report/page/scripts/libraries.js, from the versions in package-lock.json, and their licences
+# into libraries.licenses.txt beside it. It needs npm.
 set -eu
 cd "$(dirname "$0")"
+into=../../fuseflow/report/page/scripts
 npm ci --no-audit --no-fund --silent
-npx esbuild libraries.js --bundle --minify --format=iife --global-name=libraries --charset=ascii --legal-comments=none \
-  --banner:js="// Bundled by tools/page_libraries: Observable Plot 0.6.17 and D3 (ISC), d3-dag 1.2.2 (MIT); see NOTICE." \
-  --outfile=../../fuseflow/report/page/scripts/libraries.js
+npx esbuild libraries.js --bundle --minify --format=iife --global-name=libraries --charset=ascii --legal-comments=none --log-level=warning \
+  --banner:js="// Observable Plot (ISC, Observable, Inc.), D3 (ISC, Mike Bostock), d3-dag (MIT, Erik Brinkman) and what they need; see NOTICE of fuseflow." \
+  --outfile=$into/libraries.js
+npm ls --omit=dev --all --parseable | sed 1d | LC_ALL=C sort -u | while read -r package; do
+  for licence in "$package"/LICENSE* "$package"/license*; do
+    [ -e "$licence" ] && printf '%s\n\n%s\n\n' "${package##*/node_modules/}" "$(cat "$licence")"
+  done
+done > $into/libraries.licenses.txt || true
 rm -rf node_modules
