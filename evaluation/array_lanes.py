@@ -1,4 +1,4 @@
-"""The best cut that fits an array in 1, 2 and 4 lanes, with its tiles, ports, cycles and loading, as rows of docs/how-to/fit-a-fixed-array.md:
+"""The best cut that fits an array in 1, 2 and 4 lanes, with its tiles, ports, cycles and loading, as rows of docs/measured/arrays.md:
 
 python evaluation/array_lanes.py
 """

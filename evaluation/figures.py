@@ -22,7 +22,7 @@ from store import DATA_DIR, LIMIT, ONLY, ROOT
 
 PAGE = ROOT / "docs" / "measured" / "figures.md"
 PAGES: dict[Path, tuple[Figure, ...]] = {
-    ROOT / "docs" / page: tuple(import_module(name).FIGURE for name in names.split())
+    PAGE.parent / page: tuple(import_module(name).FIGURE for name in names.split())
     for page, names in {
         "figures.md": "figure4b figure12 figure13 figure14 figure15 figure16 figure17 table2 table3",
         "sparsity.md": "sten_figure7 sten_figure9 sten_figure10 sten_table2 sten_dispatch",
@@ -42,7 +42,7 @@ def blocks(path: Path, collected: Mapping[str, Data]) -> Iterator[tuple[str, str
         yield "overview", overview(collected)
     for figure in PAGES[path]:
         data = collected[figure.name]
-        picture = f"![{figure.title}](figures/{figure.name}.svg)\n\n" if figure.draw else ""
+        picture = f"![{figure.title}](../figures/{figure.name}.svg)\n\n" if figure.draw else ""
         yield figure.name, f"{picture}{figure.table(data)}\n{verdicts(figure.name, figure.checks(data))}"
 
 
