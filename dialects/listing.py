@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from itertools import groupby
 
 from torch_mlir import ir
 
@@ -60,11 +61,26 @@ def markdown(dialect: str) -> str:
     lines: list[str] = []
     for entry in definitions(dialect):
         lines += [f"### `{_SIGILS[entry.category]}{dialect}.{entry.name}`", "", entry.text, ""]
-        groups = (("parameter", entry.parameters), ("operand", entry.operands), ("result", entry.results))
-        for group, members in (*groups, ("attribute", entry.attributes)):
-            lines += [f"- {group} {member}" for member in members]
-        lines += [""] if any(members for _, members in groups) or entry.attributes else []
+        groups = {
+            "parameters": entry.parameters,
+            "operands": entry.operands,
+            "results": entry.results,
+            "attributes": entry.attributes,
+        }
+        told = [f"- {group}: {'; '.join(_together(members))}" for group, members in groups.items() if members]
+        lines += [*told, ""] if told else []
     return "\n".join(lines)
+
+
+def _together(members: tuple[Member, ...]) -> Iterator[str]:
+    """Yield the members in words. Optional members with numbers in their names, which differ in nothing else, are told with the first."""
+    for first, alike in groupby(members, key=lambda member: (member.name.rstrip("0123456789"), member.kind)):
+        one, *others = alike
+        numbered = [other for other in others if other.count == "optional" and other.name[-1].isdecimal()]
+        if others and numbered == others:
+            yield f"`{one.name}` to `{others[-1].name}`: {first[1]}, `{one.name}` at least"
+        else:
+            yield from map(str, (one, *others))
 
 
 def _definition(op: ir.Operation, comments: Mapping[str, str], sigils: Mapping[str, str]) -> Definition:

@@ -22,7 +22,7 @@ from store import DATA_DIR, LIMIT, ONLY, ROOT
 
 PAGE = ROOT / "docs" / "measured" / "figures.md"
 PAGES: dict[Path, tuple[Figure, ...]] = {
-    ROOT / "docs" / page: tuple(import_module(name).FIGURE for name in names.split())
+    PAGE.parent / page: tuple(import_module(name).FIGURE for name in names.split())
     for page, names in {
         "measured/figures.md": "figure4b figure12 figure13 figure14 figure15 figure16 figure17 table2 table3",
         "measured/sparsity.md": "sten_figure7 sten_figure9 sten_figure10 sten_table2 sten_dispatch",

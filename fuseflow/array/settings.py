@@ -6,7 +6,7 @@
       ports: {kind: IO, side: north}
       footprint: onyx
 
-is an array with the defaults of all else. docs/how-to/fit-a-fixed-array.md describes the keys.
+is an array with the defaults of all else. docs/reference/array-files.md describes the keys.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
 """Tables of DRAMs are read from YAML: the presets that ship with the package, and tables in the user's machine files. Every fault is
-an error that names its key, and docs/explanation/memory.md describes the keys."""
+an error that names its key, and docs/reference/machine-files.md describes the keys."""
 
 from __future__ import annotations
 

@@ -150,7 +150,7 @@ def test_what_distances_cost_is_what_the_docs_say(model: str) -> None:
     parts = (lambda h: NodeHops(), lambda h: NodeHops(port=h.port), lambda h: replace(h, loop=0), lambda h: h)
     graphs = [ideal, *(replace(linked, node_hops=tuple((name, part(h)) for name, h in linked.node_hops)) for part in parts)]
     cycles = [replace(compiled, regions=(replace(region, graph=graph),)).run(check=False).cycles for graph in graphs]
-    docs = (ROOT / "docs/how-to/fit-a-fixed-array.md").read_text()
+    docs = (ROOT / "docs/measured/arrays.md").read_text()
     assert f"| `{model}` | {' | '.join(f'{n:,}' for n in cycles)} |" in docs
     if model == "models/gcn.py":
         shallow = machine.model_copy(update={"fifo_depth": 8})

@@ -1,4 +1,4 @@
-"""What docs/explanation/memory.md says of channels that gain nothing: the reason stands there, and its numbers are those of a run."""
+"""What docs/measured/memory-model.md says of channels that gain nothing: the reason stands there, and its numbers are those of a run."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def _run(channels: int) -> tuple[int, float, float]:
 
 
 def test_why_one_channel_is_as_fast_as_eight() -> None:
-    sentence = SENTENCE.search((ROOT / "docs/explanation/memory.md").read_text(encoding="utf-8"))
+    sentence = SENTENCE.search((ROOT / "docs/measured/memory-model.md").read_text(encoding="utf-8"))
     assert sentence is not None, "the sentence that explains it"
     rate, cycles, cycles_of_eight, hits_of_eight, hits = (float(text.replace(",", "")) for text in sentence.groups())
     assert _run(1) == (cycles, pytest.approx(hits, abs=0.05), pytest.approx(rate, abs=0.5))

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 TESTS = Path(__file__).parents[1]
-PAGE = TESTS.parent / "docs" / "explanation" / "verification.md"
+PAGE = TESTS.parent / "docs" / "develop" / "promises.md"
 ROWS = [
     line.split(" | ")[1].rstrip(" |")
     for line in PAGE.read_text(encoding="utf-8").partition("| what happens |")[2].splitlines()[2:]

@@ -1,4 +1,4 @@
-"""How often every primitive fires, in closed form: from the sizes of fibers alone, by the rules of docs/reference/streams.md.
+"""How often every primitive fires, in closed form: from the sizes of fibers alone, by the rules of docs/develop/firings.md.
 
 A stream is known by its counts. `below` gives the stream of one more level from the size of every fiber, so a graph's firings follow from
 the nonzeros of its tensors without any simulator.
@@ -46,7 +46,7 @@ def each(outer: Stream, size: int) -> Stream:
 
 @dataclass(frozen=True)
 class Firings:
-    """The firings of a node by the rules of machines, which docs/reference/streams.md has under these names."""
+    """The firings of a node by the rules of machines, which docs/develop/firings.md has under these names."""
 
     dataflow: int
     comal: int
