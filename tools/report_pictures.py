@@ -1,4 +1,4 @@
-"""Makes the pictures of docs/how-to/report-a-run.md: the first screen, a region in the light and in the dark, two runs, a sweep and a point.
+"""Makes the pictures of docs/how-to/report-a-run.md: the first screen, a region in light and in dark, two runs, a sweep and a point.
 
     python tools/report_pictures.py [--into docs]
 
