@@ -58,7 +58,7 @@ class CompiledRegion:
         return f"<CompiledRegion {self.name}: {len(self.einsums)} Einsums, {len(self.graph.nodes)} nodes>"
 
     def _repr_html_(self) -> str:
-        columns = ("region", "loop order", "Einsums", "nodes", ROOFLINE, "about FLOPs", "about bytes")
+        columns = ("region", "loop order", "Einsums", "nodes", ROOFLINE, "estimated FLOPs", "estimated bytes")
         return SummaryTable(", ".join(self.einsums), columns, (self.summary,)).to_html()
 
     @property

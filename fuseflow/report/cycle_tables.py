@@ -211,7 +211,7 @@ def advice_sentence(report: CyclesReport) -> str:
 
 def change_table(report: CyclesReport) -> Table:
     """Return a table of the expected cycles of each change, the best first."""
-    table = plain_table("change", "cycles", "of now", "", numbers_from=1)
+    table = plain_table("change", "cycles", "ratio", "", numbers_from=1)
     table.columns[3].justify = "left"
     for change in report.changes:
         how = "measured" if change.measured else "estimated"

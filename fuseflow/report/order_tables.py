@@ -117,7 +117,9 @@ def count_table(counts: Mapping[str, OrderCount]) -> Table:
 
 def candidate_table(region: FusedRegion) -> Table:
     """Return a table of the orders that were compared, the cheapest first."""
-    table = plain_table("compared", "roofline", "about\nfirings", "about\nFLOPs", "about\nbytes", "cost", "", numbers_from=1)
+    table = plain_table(
+        "compared", "roofline", "estimated\nfirings", "estimated\nFLOPs", "estimated\nbytes", "cost", "", numbers_from=1
+    )
     table.columns[6].justify = "left"
     least = min(c.rank for c in region.compared)
     for candidate in sorted(region.compared, key=lambda c: c.rank):

@@ -104,7 +104,7 @@ def _trial_table(choice: BudgetChoice) -> Table:
         "estimated\ncycles",
         *(["cycles"] if simulated else []),
         *(["loading\ncycles"] if loaded else []),
-        "of\nunfused",
+        "speedup",
         "",
     )
     table = plain_table("fused", *columns, numbers_from=1)

@@ -102,7 +102,7 @@ def check_table(rows: Iterable[CheckRow]) -> Table:
 
 def compiled_table(compiled: Compiled) -> Table:
     """Return a table of the regions: loop order, size, and expected cost of each."""
-    table = plain_table("region", "order", "Einsums", "nodes", "roofline", "about\nFLOPs", "about\nbytes", numbers_from=2)
+    table = plain_table("region", "order", "Einsums", "nodes", "roofline", "estimated\nFLOPs", "estimated\nbytes", numbers_from=2)
     for region in compiled.regions:
         cost = region.estimate
         numbers = (len(region.einsums), region.graph.node_count, cost.cycles, cost.flops, cost.bytes)

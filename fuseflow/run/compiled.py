@@ -90,7 +90,7 @@ class Compiled:
 
     def _repr_html_(self) -> str:
         title = f"{self.name} on {self.machine.name}: what is expected of its regions"
-        columns = ("region", "loop order", "Einsums", "nodes", ROOFLINE, "about FLOPs", "about bytes")
+        columns = ("region", "loop order", "Einsums", "nodes", ROOFLINE, "estimated FLOPs", "estimated bytes")
         return SummaryTable(title, columns, tuple(region.summary for region in self.regions)).to_html()
 
     @property

@@ -112,7 +112,7 @@ def test_compiled_regions(index: str, machine: str) -> None:
     assert [sum(isinstance(node, n.WriteLaneValues) for node in region.graph.nodes) for region in regions] == [2, 3]
     words = ["--small", "--set", "arithmetic=f32", "--machine", machine, "--writers", "lanes"]
     options = [word for at, count in lanes.items() for word in ("--par", f"{at}={count}")]
-    result = CliRunner().invoke(main, ["cosimulate", "models/sae.py", *words, *options])
+    result = CliRunner().invoke(main, ["cosimulate", "models/sae.py", *words, *options, "--wide"])
     assert result.exit_code == 0, result.output
     assert [line.split()[1] for line in result.stdout.splitlines()[2:]] == ["equal", "equal"]
 
