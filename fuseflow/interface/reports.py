@@ -147,7 +147,7 @@ def report(
     >>> import fuseflow as ff
     >>> text = "tensor A[2, 2] csr\\ntensor x[2]\\ny[i] = sum(k) A[i, k] * x[k]\\noutput y"
     >>> program = ff.compile(text, ([[1, 0], [2, 3]], [4, 5]))
-    >>> page = ff.report(program.run(), program=program, cycles=ff.explain(program))
+    >>> page = ff.report(program.run(), program=program, cycles=ff.explain(program, about="cycles"))
     >>> page.html[:15]
     '<!DOCTYPE html>'
     """
