@@ -1,4 +1,4 @@
-"""The links of a placed region, as hops of its graph (docs/reference/streams.md#hops).
+"""The links of a placed region, as hops of its graph (docs/develop/firings.md#hops).
 
 A hop is a register between two tiles. Where a route divides away from its source, or passes a reader, its hop is a node `link`, and the
 edges have the hops of the segments between such points. Nets within a node, and between a node and its port, are hops of the node.
