@@ -166,6 +166,7 @@ def test_tables_show_all_their_numbers(width: int, chromium: Any, pages: dict[st
     for name, place in (("run", ""), ("run", "#region/layer1"), ("lanes", "#region/full"), ("two", "")):
         with opened(chromium, pages[name], place) as shown:
             shown.set_viewport_size({"width": width, "height": 1000})
+            shown.wait_for_timeout(300)  # the page follows the size of the window
             cut = [title for title, *_ in shown.evaluate(CUT)]
             assert set(cut) <= {"Fusion table", "Lines of the model"}, (name, place, shown.evaluate(CUT))
             if place:
