@@ -231,7 +231,7 @@ def explain(
     >>> import fuseflow as ff
     >>> text = "tensor A[2, 2] csr\\ntensor x[2]\\ny[i] = sum(k) A[i, k] * x[k]\\noutput y"
     >>> program = ff.compile(text, ([[1, 0], [2, 3]], [4, 5]))
-    >>> str(ff.explain(program, about="cycles")).split(",")[0]
+    >>> str(ff.explain(program, about="cycles")).split(";")[0]
     'region y: ... cycles'
     >>> ff.explain(program).to_dict()["cycles"] == program.run().cycles
     True
