@@ -22,13 +22,13 @@ from store import DATA_DIR, LIMIT, ONLY, ROOT
 
 PAGE = ROOT / "docs" / "measured" / "figures.md"
 PAGES: dict[Path, tuple[Figure, ...]] = {
-    PAGE.parent / page: tuple(import_module(name).FIGURE for name in names.split())
+    ROOT / "docs" / page: tuple(import_module(name).FIGURE for name in names.split())
     for page, names in {
         "measured/figures.md": "figure4b figure12 figure13 figure14 figure15 figure16 figure17 table2 table3",
         "measured/sparsity.md": "sten_figure7 sten_figure9 sten_figure10 sten_table2 sten_dispatch",
         "measured/propagation.md": "sparta_table2 sparta_figure14",
         "measured/plans.md": "sparta_figure16 sparta_figure17 sparta_figure18 sparta_figure15 sparta_figure11",
-        "how-to/estimate-energy.md": "energy",
+        "measured/energy.md": "energy",
     }.items()
 }
 """The figures that each page shows: those of the FuseFlow paper, of STen, of SparTA, and of our own."""

@@ -46,7 +46,7 @@ def dataset(
     are in the order of the rows. A place without a row is NaN, or an empty text. Raise `UsageError` without xarray."""
     import numpy as np
 
-    xarray = required("xarray", "to_xarray")
+    library = required("xarray", "to_xarray")
     coordinates = {axis: list(dict.fromkeys(row[axis] for row in rows)) for axis in axes}
     shape = tuple(map(len, coordinates.values()))
     places = [tuple(coordinates[axis].index(row[axis]) for axis in axes) for row in rows]
@@ -58,4 +58,5 @@ def dataset(
             if row.get(name) is not None:
                 array[place] = row[name]
         arrays[name] = (tuple(axes), array.astype(str) if texts else array, dict(attributes.get(name, {})))
-    return xarray.Dataset(arrays, coords=coordinates)
+    made: xarray.Dataset = library.Dataset(arrays, coords=coordinates)
+    return made

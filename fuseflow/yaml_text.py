@@ -15,7 +15,7 @@ from ruamel.yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
 from ruamel.yaml.representer import SafeRepresenter
 from ruamel.yaml.scanner import Scanner, ScannerError
 
-from fuseflow.errors import FuseFlowError, Span, did_you_mean
+from fuseflow.errors import FileError, FuseFlowError, Span, did_you_mean
 
 KeyPath = tuple[int | str, ...]
 """The keys and list positions that lead from the top of a YAML text to an entry."""
@@ -82,6 +82,8 @@ class YamlText:
 _MOST_CHARACTERS = 16 << 20
 _MOST_VALUES = 1_000_000
 """The most values of a text. A few lines with references to each other can mean billions, which would take hours to read."""
+READABLE = 90
+"""The letters of a line of YAML that is read and not only parsed."""
 _DEEPEST = 100
 """The greatest depth to which values may be nested."""
 _NO_VALUE = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError)
@@ -223,6 +225,25 @@ def write_yaml(sections: Mapping[str, Any]) -> str:
     """Return the sections as YAML, in their order. A list or mapping of scalars is written on one line."""
     out = io.StringIO()
     _yaml().dump(dict(sections), out)
+    return out.getvalue()
+
+
+def block_yaml(text: str) -> str:
+    """Return YAML with lists and mappings item by item where a line would be longer than `READABLE` letters. What is no YAML stays as it
+    is.
+
+    >>> block_yaml("fuse: [full]"), block_yaml("fuse: [" + ", ".join(["layer"] * 20) + "]").count("\\n- layer")
+    ('fuse: [full]', 20)
+    """
+    if all(len(line) <= READABLE for line in text.splitlines()):
+        return text
+    try:
+        content = read_yaml(text, "YAML", FileError).content
+    except FileError:
+        return text
+    yaml, out = _yaml(), io.StringIO()
+    yaml.default_flow_style = False
+    yaml.dump(content, out)
     return out.getvalue()
 
 

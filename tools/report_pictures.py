@@ -8,7 +8,6 @@ It needs Chromium and Playwright. The commands are those of docs/how-to/report-a
 from __future__ import annotations
 
 import io
-import shutil
 import subprocess
 import sys
 import tempfile
@@ -51,19 +50,18 @@ def main(into: Path) -> None:
 
 def _pages(folder: Path) -> tuple[Path, Path, Path]:
     """Run the models, and return the pages of a run, of two runs, and of a sweep."""
-    run, unfused, compared = folder / "gcn", folder / "unfused", folder / "compared.html"
-    sweep = folder / "example" / "sweep.yaml"
-    shutil.copytree(ROOT / "docs" / "example", sweep.parent)
+    run, unfused, compared, swept = folder / "gcn", folder / "unfused", folder / "compared.html", folder / "sweep.html"
+    sweep = ["docs/example/sweep.yaml", "--store", folder / "sweep.sqlite"]
     for words in (
         ["run", "models/gcn.py", "--fuse", "layer1", "--explain", "-o", run],
         ["run", "models/gcn.py", "--fuse", "none", "-o", unfused],
         ["report", run],
         ["report", unfused, run, "-o", compared],
-        ["sweep", sweep, "--store", folder / "sweep.sqlite"],
-        ["report", sweep, "--store", folder / "sweep.sqlite"],
+        ["sweep", *sweep],
+        ["report", *sweep, "-o", swept],
     ):
         subprocess.run([sys.executable, "-m", "fuseflow", *map(str, words), "-q"], cwd=ROOT, check=True)
-    return run / "report.html", compared, sweep.with_suffix(".html")
+    return run / "report.html", compared, swept
 
 
 def _open_region(shown: Any) -> None:

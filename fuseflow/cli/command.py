@@ -20,8 +20,6 @@ Command = TypeVar("Command", bound=Callable[..., Any])
 EXIT_STATUS: Final = (
     "Exit status: 0 done; 1 a run or a check failed; 2 bad input or usage; 130 interrupted; 141 the reader of the output ended."
 )
-ARGUMENTS: Final = "fuseflow.arguments"
-"""Where the context of a command has the words that it was called with."""
 _DEBUG = "fuseflow.debug"
 VERBOSE: Final = "fuseflow.verbose"
 """The key of what `--verbose` says in a context of click."""
@@ -57,17 +55,15 @@ def option_groups(command: click.Command, context: click.Context) -> dict[str, l
     return groups
 
 
-def same_request(context: click.Context, other: click.Command, without: str = "") -> str:
-    """Return the arguments of a command that runs, and those of its options that the `other` command has too, as words for a shell.
-    Options of the group `without` are left out."""
-    from shlex import join  # one command needs it
-
+def same_request(context: click.Context, other: click.Command, *without: str) -> list[str]:
+    """Return the arguments of a command that runs, and those of its options that the `other` command has too, as words of a command line.
+    Options of the groups `without` are left out."""
     known, words = {parameter.name for parameter in other.params}, list[str]()
     for parameter in context.command.params:
         name = parameter.name or ""
         if context.get_parameter_source(name) is not click.core.ParameterSource.COMMANDLINE or name not in known:
             continue
-        if getattr(parameter, "group", _GENERAL) == without:
+        if getattr(parameter, "group", _GENERAL) in without:
             continue
         value = context.params.get(name)
         values = (value or ()) if parameter.multiple else (value,)
@@ -77,7 +73,7 @@ def same_request(context: click.Context, other: click.Command, without: str = ""
             words += [
                 word for each in values for word in ([parameter.opts[0]] if parameter.is_flag else [parameter.opts[0], str(each)])
             ]
-    return join(words)
+    return words
 
 
 def _show_everything(context: click.Context, _: click.Parameter, value: bool) -> None:
@@ -142,7 +138,6 @@ class StrictCommand(click.Command):
         for option in options:
             if isinstance(option, click.Option) and not (option.multiple or option.is_flag) and options.count(option) > 1:
                 raise click.UsageError(f"`{option.opts[-1]}` is given twice", ctx)
-        ctx.meta[ARGUMENTS] = tuple(args)
         rest = super().parse_args(ctx, args)
         if ctx.params.get("quiet") and ctx.meta.get(VERBOSE):
             raise click.UsageError("`--quiet` beside `--verbose`: leave one of them out", ctx)

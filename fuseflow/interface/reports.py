@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import html
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -38,7 +38,10 @@ class Page:
     '<p>cycles</p>'
     """
 
-    html: str = field(repr=False)
+    html: str
+
+    def __repr__(self) -> str:
+        return f"<Page of {len(self.html):,} characters>"
 
     def save(self, path: str | Path) -> None:
         """Write the page to a file. Raises `FileError` where it cannot be written."""

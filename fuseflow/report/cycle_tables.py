@@ -34,7 +34,9 @@ def cycles_lines(report: CyclesReport, top: int) -> Iterator[str | Table]:
         times = f", {result.times} times" if result.times > 1 else ""
         roofline = f"{result.simulation.bound:,} is the roofline, which it cannot beat"
         yield escape(f"region {result.name}: {result.cycles:,} cycles{times}; {roofline}")
-        shares = (f"{100 * cycles / region.path.cycles:.0f} % {KIND_LABELS[kind]}" for kind, cycles in _kinds(region.path).items())
+        shares = (
+            f"{100 * cycles / region.path.cycles:.0f} % {KIND_LABELS[kind]}" for kind, cycles in _kinds(region.path).items()
+        )
         yield f"critical path: {', '.join(shares)}"
         yield escape(bottleneck_sentence(region))
         yield ""

@@ -14,6 +14,8 @@ MOST_REGIONS = 6
 """The most regions that the summary names."""
 MOST_CHANGES = 3
 """The most changes that the summary names."""
+LEAST_GAIN = 0.01
+"""The share of the cycles that a change must save to be named."""
 
 
 def summary_lines(report: CyclesReport) -> Iterator[str]:
@@ -60,7 +62,9 @@ def _fused(report: CyclesReport) -> str:
 
 
 def _helpful(report: CyclesReport) -> list[Change]:
-    return [change for change in report.changes if change.cycles < report.result.cycles][:MOST_CHANGES]
+    """Return the changes that take at least `LEAST_GAIN` of the cycles away, the best first."""
+    most = (1 - LEAST_GAIN) * report.result.cycles
+    return [change for change in report.changes if change.cycles <= most][:MOST_CHANGES]
 
 
 def _advice(report: CyclesReport) -> Iterator[str]:

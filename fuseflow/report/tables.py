@@ -283,7 +283,7 @@ def sampled_lines(result: SampledResult) -> tuple[str, ...]:
     cycles = result.cycles
     meaning = (
         f"cycles with ~ are of a sample ({result.sample.text}, seed {result.sample.seed}): the true number is in the interval with "
-        f"{100 * cycles.confidence:g} % confidence (± {100 * cycles.error:.2g}%); the other numbers are "
+        f"{100 * cycles.confidence:g} % confidence (± {100 * cycles.error:.2g} %); the other numbers are "
         + ("counted" if result.counted else "counted, or expected where they have a ~")
     )
     return meaning, check_line(result.check), check_line(result.rows_check)

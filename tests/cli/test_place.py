@@ -57,13 +57,15 @@ def test_equal_calls_write_equal_bytes_which_are_read_back(tmp_path: Path, reque
 
 
 def test_a_run_has_cycles_beside_those_without_distances_and_a_picture_of_busy_tiles(tmp_path: Path) -> None:
-    words = ("--array", "onyx", "--seeds", "1", "--effort", "1", "-o", tmp_path / "placed")
+    words = ("--array", "onyx", "--seeds", "1", "--effort", "1", "--wide", "-o", tmp_path / "placed")
     near = fuseflow("place", *SPMM, *words)
     plain = (tmp_path / "placed/full.svg").read_bytes()
     result = fuseflow("place", *SPMM, *words, "--run", "--json", tmp_path / "placed.json")
     assert result.exit_code == 0, result.output
     (region,) = json.loads((tmp_path / "placed.json").read_text())["regions"]
-    run, ideal = (fuseflow("run", *SPMM, *more) for more in (("--array", "onyx", "--placement", tmp_path / "placed"), ()))
+    run, ideal = (
+        fuseflow("run", *SPMM, "--wide", *more) for more in (("--array", "onyx", "--placement", tmp_path / "placed"), ())
+    )
     cycles = [next(line for line in r.stdout.splitlines() if line.startswith("full")).split()[2] for r in (run, ideal)]
     row, before = (next(line for line in r.stdout.splitlines() if line.startswith("full")).split() for r in (result, near))
     assert row == [*before, *cycles] and [str(region["cycles"]), str(region["ideal_cycles"])] == cycles

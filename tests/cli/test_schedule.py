@@ -60,9 +60,12 @@ def test_a_schedule_for_an_array_says_what_fits_and_what_loading_takes(tmp_path:
     taken = next(trial for trial in choice["trials"] if trial["chosen"])
     assert choice["budget"] == {} and choice["array"] == "onyx"
     assert taken["resources"]["tiles"].keys() == {"PE tiles", "MEM tiles", "IO tiles"}
-    run = fuseflow("run", *PROGRAM, "--schedule", tmp_path / "best.yaml", "--json", tmp_path / "run.json", "--quiet")
+    onyx = (*PROGRAM, "--schedule", tmp_path / "best.yaml", "--array", "onyx", "--quiet")
+    assert fuseflow("place", *onyx, "--effort", "1", "--seeds", "2", "-o", tmp_path / "placed").exit_code == 0
+    run = fuseflow("run", *onyx, "--placement", tmp_path / "placed", "--json", tmp_path / "run.json")
     assert run.exit_code == 0, run.output
     ran = json.loads((tmp_path / "run.json").read_text())
+    assert taken["loading"] == ran["loading"]["regions"]
     assert taken["cycles"] == ran["cycles"] + sum(taken["loading"].values())
     assert "loading" in result.stdout and "IO tiles" in result.stdout
     placed = fuseflow("place", *PROGRAM, "--schedule", tmp_path / "best.yaml", "--array", "onyx", "-q")

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import csv
 import io
+import re
+import shutil
 import signal
+import sqlite3
 import subprocess
 import sys
 import time
 from collections.abc import Callable
+from contextlib import closing
 from importlib import import_module
 from pathlib import Path
 
@@ -123,7 +127,18 @@ def test_status_says_what_is_left_and_why_points_failed(here: Path) -> None:
     assert lines[2] == "failed: 4 with schedule"
     (here / "more.yaml").write_text(SWEEP.replace("{q: 3}", "{q: 3}, {i: 3}"))
     lines = fuseflow("sweep", "status", "more.yaml", "--store", "out/s.sqlite").stdout.splitlines()
-    assert lines[1].startswith("18 runs (each point is estimated, the best are simulated): 10 done, 4 failed, 4 left (about ")
+    counts = "18 runs (each point is estimated, the best are simulated): 10 done, 4 failed, 4 left"
+    assert lines[1] == counts, "nothing is known of how long points on three lanes take"
+
+
+def test_status_says_how_much_work_is_left(here: Path) -> None:
+    shutil.copy(here / "out" / "s.sqlite", here / "fewer.sqlite")
+    with closing(sqlite3.connect(here / "fewer.sqlite")) as store, store:
+        store.execute(
+            "DELETE FROM rows WHERE mode = 'estimate' AND labels LIKE '%full%' AND labels LIKE '%best%' AND reason = ''"
+        )
+    line = fuseflow("sweep", "status", "s.yaml", "--store", "fewer.sqlite").stdout.splitlines()[1]
+    assert re.search(r"[1-9] left \((about|more than) \d+ s of work on one core\)$", line)
 
 
 def test_rows_of_other_sources_are_pointed_out(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -15,6 +15,7 @@ from fuseflow.cli.main import main
 
 MEASURED = [page for page in PAGES if page.parent.name == "measured"]
 OTHER_PROGRAMS = {
+    "--lint-only": "Verilator",
     "--nthreads": "Dask",
     "--nworkers": "Dask",
     "--split-input-file": "mlir-opt",

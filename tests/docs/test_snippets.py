@@ -145,10 +145,14 @@ def output_of(command: str) -> str:
 
 
 def renewed(expected: str, printed: str) -> str:
-    """What is printed now; lines that end in `...` in the documentation stay, where they still begin like the new ones."""
-    open_ended = [line for line in expected.splitlines() if line.endswith("...")]
-    lines = [next((o for o in open_ended if o != "..." and line.startswith(o[:-3])), line) for line in printed.splitlines()]
-    return "".join(line + "\n" for line in lines)
+    """What is printed now, shortened as the documentation is: lines that end in `...` stay, where they still begin like the new ones, and
+    a line that is only `...` stands for all between the lines above and below it."""
+    old, new = expected.splitlines(), printed.splitlines()
+    if old.count("...") == 1:
+        above, below = old.index("..."), len(old) - old.index("...") - 1
+        new = [*new[:above], "...", *new[len(new) - below :]]
+    open_ended = [line for line in old if line.endswith("...")]
+    return "".join(next((o for o in open_ended if line.startswith(o[:-3])), line) + "\n" for line in new)
 
 
 @pytest.mark.usefixtures("in_project")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Mapping
 
 import click
@@ -49,8 +50,8 @@ def summary(program: ProgramRequest, target: Target, no_changes: bool, json_file
         return
     out = json_file.console()
     context = click.get_current_context()
-    more = [f"{words} {same_request(context, declared)}" for words, declared in MORE.items()]
-    more += ["report out/run", f"{SEARCH} {same_request(context, schedule_command, without='Schedule')}"]
+    more = [f"{words} {shlex.join(same_request(context, declared))}" for words, declared in MORE.items()]
+    more += ["report out/run", f"{SEARCH} {shlex.join(same_request(context, schedule_command, 'Schedule'))}"]
     print_lines(out, ["", "more:", *(f"  fuseflow {words}" for words in more)])
 
 

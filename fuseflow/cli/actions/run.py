@@ -25,6 +25,7 @@ from fuseflow.schedule import Schedule
 if TYPE_CHECKING:
     from fuseflow.array.placed_region import PlacedRegion
     from fuseflow.cli.trace_request import TraceRequest
+    from fuseflow.explain.cycles import CyclesReport
     from fuseflow.run.result import Result
     from fuseflow.sampling.sample_request import Sample
 
@@ -85,7 +86,8 @@ def run(
             )
             result = trained.first
         searchable = program.model.training is None and on_array is None
-        files = _explained(scheduled, target, progress, searchable) if explain else {}
+        report = _explained(scheduled, target, progress) if explain else None
+    files = {} if report is None else _advised(scheduled, report, searchable, quiet)
     spent = None if energies is None else result.energy(energies)
     if spent is not None:
         from fuseflow.report.resource_tables import ENERGY_FILE
@@ -171,18 +173,22 @@ def _in_vain(compiled: Compiled) -> tuple[str, ...]:
     return tuple(notice for notice in (compiled.narrow_notice, long_run_notice(compiled)) if notice)
 
 
-def _explained(
-    scheduled: ScheduledProgram, target: Target, progress: ProgressCallback | None, searchable: bool
-) -> dict[str, str]:
-    """Return the content of `cycles.json` by its name: what takes the cycles of a run, and which changes take fewer. A `searchable` program
-    is searched for a faster schedule, too."""
-    # These take long to load, and a run that is not explained does without.
+def _explained(scheduled: ScheduledProgram, target: Target, progress: ProgressCallback | None) -> CyclesReport:
+    """Return what takes the cycles of a run, and which changes take fewer."""
+    from fuseflow.explain.cycles import explain_cycles  # takes long to load, and a run that is not explained does without
+
+    return explain_cycles(scheduled.compiled, target.engine, progress, with_stalls=True)
+
+
+def _advised(scheduled: ScheduledProgram, report: CyclesReport, searchable: bool, quiet: bool) -> dict[str, str]:
+    """Return the content of `cycles.json` by its name. A `searchable` program is searched for a faster schedule, too."""
     from fuseflow.cli.actions.search_advice import advice_json
-    from fuseflow.explain.cycles import explain_cycles
+    from fuseflow.cli.progress import search_bar
     from fuseflow.report.cycle_tables import CYCLES_FILE, cycles_json
 
-    report = explain_cycles(scheduled.compiled, target.engine, progress, with_stalls=True)
-    return {CYCLES_FILE: json_text(cycles_json(report) | advice_json(scheduled.compiled, report.result, searchable))}
+    with search_bar(quiet, None) as progress:
+        advice = advice_json(scheduled.compiled, report.result, searchable, progress)
+    return {CYCLES_FILE: json_text(cycles_json(report) | advice)}
 
 
 def _bisected(compiled: Compiled, target: Target, passed: bool, quiet: bool) -> tuple[str, ...]:

@@ -13,6 +13,7 @@ from fuseflow.report.page.figures import script_json
 from fuseflow.report.page.html_tables import number_text
 from fuseflow.report.page.svg import element
 from fuseflow.report.page.things import Things
+from fuseflow.yaml_text import block_yaml
 
 SCRIPTS = (
     "things.js", "address.js", "marks.js", "inspector.js", "runs.js", "figures.js", "charts.js", "graphs.js", "timelines.js", "views.js",
@@ -36,7 +37,7 @@ def _text(name: str) -> str:
 def _environment() -> Environment:
     loader = PackageLoader("fuseflow.report.page", ".")
     environment = Environment(loader=loader, autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
-    environment.filters |= {"cell": cell, "compact": compact, "quoted": quoted}
+    environment.filters |= {"cell": cell, "compact": compact, "quoted": quoted, "worded": worded, "yaml": block_yaml}
     scripts = "\n".join(_text(f"scripts/{name}") for name in SCRIPTS)
     script = Markup(f'"use strict";\n(() => {{\n{scripts}}})();\n')
     libraries = Markup(_text("scripts/libraries.js"))
@@ -59,6 +60,12 @@ def quoted(sentence: str) -> Markup:
     """
     parts = sentence.split("`")
     return Markup("").join(element("code", part) if k % 2 else escape(part) for k, part in enumerate(parts))
+
+
+def worded(command: str) -> Markup:
+    """Return a command as HTML whose lines break between its words, and not inside of `--option`."""
+    lines = (Markup(" ").join(element("span", word, class_="word") for word in line.split(" ")) for line in command.split("\n"))
+    return Markup("\n").join(lines)
 
 
 def compact(values: Any) -> str:

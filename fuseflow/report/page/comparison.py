@@ -20,6 +20,7 @@ from fuseflow.report.page.run_pairs import NodePair, RegionPair, node_pairs, reg
 from fuseflow.report.page.svg import Markup, element
 from fuseflow.report.page.things import Kind, Thing, Things
 from fuseflow.report.page.time_bars import BarPart, time_bar
+from fuseflow.yaml_text import block_yaml
 
 SIDES = ("A", "B")
 ByNode: TypeAlias = dict[tuple[str, str], Thing]
@@ -181,7 +182,7 @@ def _differences(before: Values, after: Values) -> Markup | None:
 
 def _code(value: Any) -> Markup:
     """Return YAML as a block of code, line by line."""
-    return element("pre", element("code", _text(value)))
+    return element("pre", element("code", block_yaml(_text(value))))
 
 
 def _text(value: Any) -> str:

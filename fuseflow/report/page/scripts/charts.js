@@ -10,19 +10,23 @@ function logAxes(label) { return { type: "log", label, nice: false, tickFormat: 
 /** Return how far the domain of some positive numbers reaches, with room around them. */
 function around(numbers, below = 1.6, above = 1.6) { return [Math.min(...numbers) / below, Math.max(...numbers) * above]; }
 
-/** Names beside their points, of which one that would hide a point or another name is left out; it appears under the mouse. */
+/** Names to the right of their points, or else to the left. One that would hide a point or another name is left out, and appears under the
+ * mouse. */
 function besidePoints(points, options) {
-  const shown = initializer({ ...options, textAnchor: "start", lineAnchor: "middle", dx: BESIDE, fontSize: 11.5 }, (data, facets, { x, y }, scales, { width, marginRight }) => {
-    const taken = points.map(p => [scales.x(p.x) - 5, scales.x(p.x) + 5, scales.y(p.y)]);
-    const free = ([left, right, foot]) => taken.every(([start, end, at]) => Math.abs(foot - at) >= LINE_HEIGHT || right < start || end < left);
+  const taken = [], named = new Set();
+  const mark = anchor => text(points, initializer({ ...options, textAnchor: anchor, lineAnchor: "middle", dx: anchor === "start" ? BESIDE : -BESIDE, fontSize: 11.5 }, (data, facets, { x, y }, scales, { width, marginLeft }) => {
+    if (!taken.length) taken.push(...points.map(p => [scales.x(p.x) - 5, scales.x(p.x) + 5, scales.y(p.y)]));
     return { data, facets: facets.map(facet => facet.filter(k => {
-      const left = scales.x(x.value[k]) + BESIDE, box = [left, left + LETTER_WIDTH * data[k].name.length, scales.y(y.value[k])];
-      if (box[1] > width || !free(box)) return false;
-      taken.push(box);
+      const long = LETTER_WIDTH * data[k].name.length, at = scales.x(x.value[k]), foot = scales.y(y.value[k]);
+      const [left, right] = anchor === "start" ? [at + BESIDE, at + BESIDE + long] : [at - BESIDE - long, at - BESIDE];
+      const free = taken.every(([start, end, other]) => Math.abs(foot - other) >= LINE_HEIGHT || right < start || end < left);
+      if (named.has(k) || right > width || left < marginLeft || !free) return false;
+      named.add(k);
+      taken.push([left, right, foot]);
       return true;
     })) };
-  });
-  return text(points, shown);
+  }));
+  return [mark("start"), mark("end")];
 }
 
 function short(name, letters = 26) { return name.length > letters ? name.slice(0, letters - 1) + "\u2026" : name; }
@@ -45,7 +49,7 @@ function pointMarks(points, fill = "var(--busy)") {
   const href = p => "#" + things[p.t].key;
   return [
     dot(points, { x: "x", y: "y", r: p => (p.best === false ? 4 : 5.5), fill: p => (p.hollow ? "var(--raised)" : fill), stroke: fill, strokeWidth: 2, href, className: "points", title: "tip" }),
-    besidePoints(points.filter(p => p.best !== false).map(p => ({ ...p, name: short(p.name) })), { x: "x", y: "y", text: "name", ...HALO }),
+    ...besidePoints(points.filter(p => p.best !== false).map(p => ({ ...p, name: short(p.name) })), { x: "x", y: "y", text: "name", ...HALO }),
   ];
 }
 
@@ -97,7 +101,7 @@ DRAW.pareto = (figure, { points, across, up }) => {
       gridX({ ticks: 5 }), gridY({ ticks: 5 }), axisX({ ticks: 5, tickFormat: "~s", fontSize: 11.5, labelAnchor: "center", label: across }), axisY({ ticks: 5, tickFormat: "~s", fontSize: 11.5, label: up }),
       ...fronts.map((front, k) => line(front, { x: "x", y: "y", stroke: HUES[k % HUES.length], strokeWidth: 1.5, className: "front" })),
       dot(points, { x: "x", y: "y", r: p => (p.best ? 5.5 : 4), fill: p => (p.hollow ? "var(--raised)" : hue(p)), stroke: hue, strokeWidth: 1.5, href, title: "tip", className: "points" }),
-      besidePoints(points.filter(p => p.best).map(p => ({ ...p, name: short(p.name) })), { x: "x", y: "y", text: "name", ...HALO }),
+      ...besidePoints(points.filter(p => p.best).map(p => ({ ...p, name: short(p.name) })), { x: "x", y: "y", text: "name", ...HALO }),
     ],
   });
   if (workloads.length < 2) return;

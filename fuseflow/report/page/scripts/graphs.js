@@ -81,6 +81,7 @@ function drawGraph(figure, shown) {
   const canvas = figure.closest(".canvas"), { svg, layout } = graphDrawing(figure, shown, SIZES.graph);
   figure.replaceChildren(figure.querySelector("script"), svg);
   drawings.set(canvas, { svg, layout, places: new Map(shown.nodes.map((node, k) => [node.t, layout.at[k]])) });
+  if ((canvas.clientWidth - 2 * PAD) / layout.width < LEGIBLE) canvas.closest(".pane").classList.add("whole");
   const scale = Math.min((canvas.clientWidth - 2 * PAD) / layout.width, 1);
   canvas.style.height = `${Math.min(Math.max(layout.height * scale + 2 * PAD, LEAST_CANVAS), MOST_CANVAS)}px`;
   for (const node of figure.querySelectorAll(".node")) colourNode(node, colouring);

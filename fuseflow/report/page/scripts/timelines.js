@@ -16,6 +16,8 @@ function timeline(box) {
     const place = zoomTransform(lens), shown = place.rescaleX(scaleLinear([0, cycles], [0, wide]));
     axis.setAttribute("width", wide);
     select(axis).call(axisBottom(shown).ticks(Math.max(Math.floor(wide / TICK), 2)).tickSize(4).tickPadding(3));
+    const anchor = cycle => (shown(cycle) < 16 ? "start" : shown(cycle) > wide - 22 ? "end" : "middle");
+    select(axis).selectAll(".tick").select("text").attr("text-anchor", anchor);
     box.style.setProperty("--zoom", place.k);
     box.style.setProperty("--from", -place.x / wide);
     box.classList.toggle("zoomed", place.k > 1.001);

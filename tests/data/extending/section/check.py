@@ -21,4 +21,4 @@ except UsageError as error:
     assert "`--prefetch W=many`: `many` is not a number of lines" in str(error)
 else:
     raise AssertionError("`many` is accepted")
-assert "--prefetch TENSOR=4" in CliRunner().invoke(main, ["compile", "--help"]).output
+assert "--prefetch TENSOR=4" in CliRunner().invoke(main, ["compile", "--help-all"]).output
