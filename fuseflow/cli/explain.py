@@ -42,10 +42,11 @@ def summary() -> None:
 @command(
     "What a loop order must respect, and why it was chosen.",
     program_options(),
+    machine_options(),
     _option("--count", "rule", type=click.Choice(["reference", "merged"]), help="Count the orders of each region by this rule."),
     json_option("the report"),
     group=explain,
-    often="data tensors fuse order par schedule count json",
+    often="data tensors fuse order par schedule machine set count json",
 )
 def order() -> None:
     """Explain the loop order of every region of MODEL.
@@ -59,10 +60,11 @@ def order() -> None:
 @command(
     "What is fused and why, and what that costs.",
     program_options(),
+    machine_options(),
     array_option("Say what each region would take on this array (a name, or a YAML file) with the operator behind it."),
     json_option("the report"),
     group=explain,
-    often="data tensors sparsify fuse par schedule propagate array json",
+    often="data tensors sparsify fuse par schedule machine set propagate array json",
 )
 def fusion() -> None:
     """Explain the regions of MODEL: which neighbouring Einsums are fused, and why or why not.

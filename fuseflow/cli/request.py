@@ -94,7 +94,7 @@ class ProgramRequest:
             with counting_bar("lowering Einsums", quiet) as progress:
                 counted = _counted(observe, progress)
                 compiled = compile_source(source, self.schedule, target.machine, counted, target.array)
-            if not quiet and (notice := slow_cut_notice(compiled, self.schedule)):
+            if not quiet and (notice := slow_cut_notice(compiled, self.schedule, estimator)):
                 print_notices(console(stderr=True), [notice])
             return ScheduledProgram(compiled)
         choice = self._choose(source, target, quiet, estimator, sample)

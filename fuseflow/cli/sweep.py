@@ -70,6 +70,7 @@ def status() -> None:
     output_option("--others", is_flag=True, help="Rows of points that are no longer in FILE, too."),
     json_option("the lines"),
     group=sweep,
+    often="format output sort where top store json",
 )
 def show() -> None:
     """Print what is known of the points of FILE, the best first.

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from fuseflow.compiler import compile_source
 from fuseflow.errors import FuseFlowError
 from fuseflow.memory.settings import DramMemory
 from fuseflow.run.compiled import Compiled
 from fuseflow.schedule import Schedule
+
+if TYPE_CHECKING:
+    from fuseflow.estimate.program import Estimator
 
 SLOW = 1.5
 """A notice is shown for a cut that is expected to take at least this many times the cycles of no fusion."""
@@ -18,15 +22,15 @@ FIRINGS, HBM_FIRINGS = 100_000_000, 20_000_000
 19 to 21 million, on one of two busy cores."""
 
 
-def slow_cut_notice(compiled: Compiled, asked: Schedule) -> str:
+def slow_cut_notice(compiled: Compiled, asked: Schedule, stated: Estimator | None = None) -> str:
     """Return a sentence on the cut that a schedule asked for, if it is expected to take `SLOW` times the cycles of no fusion or
     more: how often a result is computed, the cycles that are expected of the best known cut, and what to ask for instead. Else
-    return ''."""
+    return ''. `stated` is an estimator with statistics that the user states: how often a result is computed is not known by these."""
     if asked.leaves_cut or asked.fuse_regions == ("none",) or all(len(region.einsums) < 2 for region in compiled.regions):
         return ""
     from fuseflow.estimate.program import Estimator  # takes long to load, and the best cut does without
 
-    estimator = Estimator(assume_unknown=True)
+    estimator = stated or Estimator(assume_unknown=True)
 
     def expected(*fuse: str) -> float:
         schedule = replace(asked, fuse_regions=fuse, regions=(), orders=())
@@ -39,17 +43,24 @@ def slow_cut_notice(compiled: Compiled, asked: Schedule) -> str:
         best = expected("best")
     except FuseFlowError:  # an operator cannot run alone, or nothing is known of a tensor, so that nothing is expected
         return ""
-    from fuseflow.explain.fusion import explain_fusion  # only a slow cut is explained
-
-    producers = explain_fusion(compiled.source, compiled.schedule, compiled.machine).producers
-    most, why = max(producers, key=lambda producer: producer.extra_firings, default=None), ""
-    if most is not None and most.times is not None and most.times >= SLOW:
-        why = f", since each value of `{most.name}` is computed {most.times:,.0f} times"
+    states = stated is not None and (stated.assumptions.tensors or stated.assumptions.rates)
+    why = "" if states else _recomputation(compiled)
     fused = ", ".join(asked.fuse_regions)
     return (
         f"`fuse: {fused}` is expected to take {cycles:,.0f} cycles{why}; {unfused:,.0f} without fusion, and {best:,.0f} in the best cut "
         "that is known: `--fuse best`"
     )
+
+
+def _recomputation(compiled: Compiled) -> str:
+    """Return words on the result that is computed most often, or ''."""
+    from fuseflow.explain.fusion import explain_fusion  # only a slow cut is explained
+
+    producers = explain_fusion(compiled.source, compiled.schedule, compiled.machine).producers
+    most = max(producers, key=lambda producer: producer.extra_firings, default=None)
+    if most is None or most.times is None or most.times < SLOW:
+        return ""
+    return f", since each value of `{most.name}` is computed {most.times:,.0f} times"
 
 
 def long_run_notice(compiled: Compiled) -> str:

@@ -261,7 +261,7 @@ def _build(path: Path, module: ModuleType, function: str) -> Callable[..., Any]:
     callables = {name: value for name, value in vars(module).items() if callable(value)}
     functions = [name for name, value in callables.items() if getattr(value, "__module__", "") == module.__name__]
     suggestion = did_you_mean(function, functions) if functions else ""
-    hint = f"define `def {function}(data): return module.eval(), (data.adjacency, data.features)`"
+    hint = f"define `def {function}(): return model.eval(), (x,)`; of graphs `def {function}(data)` with `data.adjacency`"
     notes = [suggestion] if suggestion.startswith("did") else []
     raise ModelFileError(f"{path} has no function `{function}`", hint=hint, notes=notes)
 

@@ -8,7 +8,6 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, Unpack, assert_never, get_args
 
-from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
@@ -40,7 +39,7 @@ from fuseflow.report.order_tables import assumed_line, order_json, order_lines
 from fuseflow.report.plan_tables import comparison, part_table, plan_json
 from fuseflow.report.sparsity_tables import attribute_table
 from fuseflow.report.summary_lines import summary_json, summary_lines
-from fuseflow.report.table_width import print_table
+from fuseflow.report.table_width import ALL_COLUMNS, TableConsole, print_table
 from fuseflow.report.training_tables import stored_table
 from fuseflow.run.compiled import Compiled
 from fuseflow.run.training.phase_costs import stored_for_later
@@ -59,8 +58,6 @@ About: TypeAlias = Literal["summary", "cycles", "fusion", "order", "plan"]
 """What is explained: each is a command `fuseflow explain ...`."""
 TOP = 5
 """The rows of each table about cycles."""
-WIDTH = 120
-"""The columns of a text that is not for a terminal."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +75,7 @@ class Explanation:
     values: Mapping[str, Any] = field(repr=False)
     """The explanation as plain values, as `fuseflow explain ... --json` writes them."""
     pieces: tuple[str | Table, ...] = field(repr=False)
-    """The lines, with the markup of rich, and the tables that `fuseflow explain ...` prints."""
+    """The lines, with the markup of rich, and the tables that `fuseflow explain ... --wide` prints."""
     rows: tuple[Mapping[str, Any], ...] = field(repr=False)
     """The rows of `to_pandas`."""
     notices: tuple[str, ...] = ()
@@ -94,7 +91,7 @@ class Explanation:
         return data_frame(self.rows)
 
     def __str__(self) -> str:
-        console = Console(file=io.StringIO(), width=WIDTH, color_system=None)
+        console = TableConsole(file=io.StringIO(), width=ALL_COLUMNS, color_system=None, highlight=False, wide=True)
         for piece in self.pieces:
             if isinstance(piece, Table):
                 print_table(console, piece)

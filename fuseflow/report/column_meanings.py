@@ -13,6 +13,7 @@ COLUMN_MEANINGS = {
     "%": "percent: of the cycles of the region, or of the sum above",
     "4 KB apart % of peak": "the share of the peak that lines 4 KB apart reach",
     "DRAM J": "joules of rows that the DRAM opens, and of bits that it moves",
+    "DRAM": "its name, as `--machine` and the `memory` of a machine file take it",
     "Einsums": "how many Einsums are fused in the region",
     "FIFO": "the FIFO of a stream, by the node that reads it and the number of its input",
     "FIFO area": "the area of FIFOs, without the memories in which the tokens of deep ones lie",

@@ -13,7 +13,7 @@ def preset_table() -> Table:
     has the row open (hit), is closed, or has another row open (conflict), and for each kind of refresh the shares of the peak that patterns
     of lines reach."""
     table = plain_table(
-        "memory", "refresh", "channels", "peak\nGB/s", "hit\nns", "closed\nns", "conflict\nns", "in order\n% of peak",
+        "DRAM", "refresh", "channels", "peak\nGB/s", "hit\nns", "closed\nns", "conflict\nns", "in order\n% of peak",
         "4 KB apart\n% of peak", "random\n% of peak", numbers_from=2,
     )  # fmt: skip
     for name in preset_names():

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import product
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, TypeAlias
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PlainValidator, ValidationError
 from pydantic_core import PydanticCustomError
@@ -46,6 +46,11 @@ def _machine_entry(value: Any) -> Any:
     raise PydanticCustomError("machine", "must be the name of a machine, or a file")
 
 
+MachineEntry: TypeAlias = Annotated[
+    str | Machine, PlainValidator(_machine_entry, json_schema_input_type=Annotated[str, Field(min_length=1)])
+]
+
+
 OneOrMany = BeforeValidator(_as_list)
 NonEmptyNames = Annotated[list[Annotated[str, Field(min_length=1)]], OneOrMany, Field(min_length=1)]
 Seed = Annotated[int, Field(ge=0, lt=2**32)]
@@ -83,7 +88,7 @@ class SweepContent(BaseModel):
     sparsity: Annotated[list[str | dict[str, str]], OneOrMany, Field(min_length=1)] = [{}]
     propagate: Annotated[list[bool], OneOrMany, Field(min_length=1)] = [False]
     train: Annotated[list[TrainEntry], OneOrMany, Field(min_length=1)] = [None]
-    machine: Annotated[list[Annotated[str | Machine, PlainValidator(_machine_entry)]], OneOrMany, Field(min_length=1)] = ["rda"]
+    machine: Annotated[list[MachineEntry], OneOrMany, Field(min_length=1)] = ["rda"]
     set: Annotated[list[dict[str, Scalar]], OneOrMany, Field(min_length=1)] = [{}]
     schedules: Annotated[list[str | dict[str, Any]], Field(min_length=1)] = [{}]
     vary: dict[str, Annotated[list[Any], Field(min_length=1)]] = {}

@@ -96,7 +96,7 @@ def test_top_adds_the_busiest_and_most_blocked_nodes(here: Path) -> None:
 
 def test_memory_prints_what_it_did(here: Path) -> None:
     """By region where memory takes time, by tensor, and where arrays lie."""
-    plain = fuseflow("run", "p.ein", "--tensors", "t.yaml", "--memory")
+    plain = fuseflow("run", "p.ein", "--tensors", "t.yaml", "--memory", "--wide")
     assert plain.exit_code == 0, plain.output
     for title in ("turn-", "lines", "address"):
         assert title in plain.stdout

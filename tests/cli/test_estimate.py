@@ -123,3 +123,11 @@ def test_no_torch_is_loaded(tmp_path: Path):
     code = "import sys; from fuseflow.cli.main import main; main(sys.argv[1:], standalone_mode=False); assert 'torch' not in sys.modules"
     done = subprocess.run([sys.executable, "-c", code, "estimate", *SPMM, "-q"], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
+
+
+def test_the_note_on_a_slow_cut_goes_by_the_statistics_that_the_user_states() -> None:
+    asked = ("estimate", str(ROOT / "docs/example/gcn.ein"), "--fuse", "full", "--stats", "A.stored=10556,neighbours=10.9")
+    asked += ("--stats", "W1.density=0.4", "--stats", "W2.density=0.4")
+    result = fuseflow(*asked, "--machine", "comal", "--json", "-")
+    assert result.exit_code == 0, result.output
+    assert f"is expected to take {json.loads(result.stdout)['cycles']:,.0f} cycles; " in result.stderr

@@ -30,7 +30,7 @@ def test_it_prints_path_nodes_fifos_and_changes():
     result = fuseflow("explain", "cycles", *SPMM, "--top", "3")
     assert result.exit_code == 0, result.output
     assert result.stdout.startswith(
-        "region full: 203 cycles; 21 is the roofline, which it cannot beat\ncritical path: 53% memory"
+        "region full: 203 cycles; 21 is the roofline, which it cannot beat\ncritical path: 53 % memory"
     )
     for title in ("critical path  op", "on path", "FIFO", "change "):
         assert title in result.stdout

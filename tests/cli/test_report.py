@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -89,7 +90,8 @@ def test_a_sweep_has_a_page_of_its_points(here: Path):
     assert fuseflow("sweep", sweep, "--jobs", "1").exit_code == 0
     assert fuseflow("report", sweep, "-o", "sweep.html").exit_code == 0
     text = (here / "sweep.html").read_text()
-    assert text.count("To run it alone") == 8 and "Pareto front" in text and "--machine rda" in text
+    assert text.count("To run it alone") == 8 and "Pareto front" in text
+    assert "--machine rda" in re.sub(r"<[^>]+>", "", text)
     assert fuseflow("report", sweep, "-o", "-").output == text
     assert "has its own comparison" in fuseflow("report", sweep, "out").output
     assert "RUN is none" in fuseflow("report", "out", "--store", "x.sqlite").output

@@ -40,7 +40,7 @@ def program() -> ff.Compiled:
 
 @pytest.mark.parametrize("about", ["cycles", "fusion", "order"])
 def test_explain_says_what_the_command_says(about: Any, program: ff.Compiled, tmp_path: Path) -> None:
-    text, values = printed(tmp_path, "explain", about)
+    text, values = printed(tmp_path, "explain", about, "--wide")
     explanation = ff.explain(program, about=about)
     assert json.loads(json.dumps(explanation.to_dict())) == values
     assert [line.rstrip() for line in str(explanation).splitlines()] == [line.rstrip() for line in text.splitlines()]
@@ -105,13 +105,13 @@ def test_a_report_of_values_is_that_of_the_files(program: ff.Compiled, tmp_path:
     program.save(tmp_path / "out", result)  # which may replace the folder, since the page is in its list
     of_values = ff.report(result, program=program)
     assert 0.9 < len(of_values.html) / len(of_files.html) < 1.1
-    explained = ff.report(result, program=program, cycles=ff.explain(program))
+    explained = ff.report(result, program=program, cycles=ff.explain(program, about="cycles"))
     assert len(explained.html) > len(of_values.html) > len(ff.report(result).html)
     assert ff.report(result, result).html and ff.report(result, baseline=result).html
     assert of_values._repr_html_().startswith("<iframe srcdoc=") and "<html" not in of_values._repr_html_()
     other = ff.compile(PROGRAM, tensors=TENSORS, machine="ideal").run()
     with pytest.raises(ff.FuseFlowError, match="`cycles` explains another run: its machine settings differs"):
-        ff.report(other, cycles=ff.explain(program))
+        ff.report(other, cycles=ff.explain(program, about="cycles"))
 
 
 def test_a_sweep_of_a_mapping_is_that_of_the_file(tmp_path: Path) -> None:
@@ -165,7 +165,7 @@ def test_tables_of_pandas() -> None:
     assert estimate.to_pandas().flops.sum() == estimate.to_dict()["flops"]
     sampled = program.run(sample=ff.Sample(fraction=0.1))
     assert sampled.to_pandas().exact_cycles.tolist() == [result.cycles] and sampled.to_dict()["kind"] == "sampled"
-    assert ff.explain(program).to_pandas().cycles.sum() == result.cycles
+    assert ff.explain(program, about="cycles").to_pandas().cycles.sum() == result.cycles
 
 
 def test_a_training_run_as_a_table() -> None:

@@ -27,7 +27,6 @@ from fuseflow.interface.explanations import (
     explanation_of_plan,
     explanation_of_summary,
 )
-from fuseflow.machine.files import load_machine
 from fuseflow.machine.machine import Machine
 from fuseflow.report.plan_tables import plan_json
 
@@ -55,13 +54,13 @@ def summary(program: ProgramRequest, target: Target, no_changes: bool, json_file
     print_lines(out, ["", "more:", *(f"  fuseflow {words}" for words in more)])
 
 
-def order(program: ProgramRequest, rule: CountingRule | None, json_file: JsonFile, quiet: bool) -> None:
-    scheduled = program.compile(quiet=quiet)
+def order(program: ProgramRequest, machine: Machine, rule: CountingRule | None, json_file: JsonFile, quiet: bool) -> None:
+    scheduled = program.compile(Target(machine), quiet=quiet)
     _show(scheduled, explanation_of_order(scheduled.compiled, rule), json_file, quiet)
 
 
-def fusion(program: ProgramRequest, array: ArraySettings | None, json_file: JsonFile, quiet: bool) -> None:
-    scheduled = program.compile(Target(load_machine("rda"), array=array), quiet=quiet)
+def fusion(program: ProgramRequest, machine: Machine, array: ArraySettings | None, json_file: JsonFile, quiet: bool) -> None:
+    scheduled = program.compile(Target(machine, array=array), quiet=quiet)
     _show(scheduled, explanation_of_fusion(scheduled.compiled, program.schedule, array), json_file, quiet)
 
 

@@ -42,6 +42,7 @@ def import_or_recall(spec: ModelSpec, import_model: ImportFunction, step_model: 
     changed = [] if entry is None else [path for path, state in entry.states.items() if file_state(path) != state]
     if entry is not None and not changed:
         _log.debug("%s is read from the cache of imported models: nothing that it depends on changed", spec.model)
+        _remember(spec, request)
         return _recalled(entry, spec, import_model, step_model)
     if _log.isEnabledFor(logging.DEBUG):
         _log.debug("%s is imported anew: %s", spec.model, _why_anew(spec, request, changed))
@@ -59,6 +60,12 @@ def _why_anew(spec: ModelSpec, request: Request, changed: Sequence[str]) -> str:
     requests = last_requests()
     before = None if requests is None else requests.read(last_request_digest(spec))
     return "no import of it is kept" if before is None else request_changes(json.loads(before), request)
+
+
+def _remember(spec: ModelSpec, request: Request) -> None:
+    """Keep the request, as the last one for its model file."""
+    if (requests := last_requests()) is not None:
+        requests.write(last_request_digest(spec), json.dumps(request).encode())
 
 
 def readable_entry(content: bytes, model: str) -> Entry | None:
@@ -104,8 +111,7 @@ def _imported(spec: ModelSpec, import_model: ImportFunction, store: PrivateStore
         return source
     digest = digest_of(request)
     _keep(store, digest, entry)
-    if (requests := last_requests()) is not None:
-        requests.write(last_request_digest(spec), json.dumps(request).encode())
+    _remember(spec, request)
     if expected is None:
         return source
 
