@@ -1,6 +1,11 @@
-// How the search of the site orders its results: pages of modules come last. The numbers are the defaults of Sphinx.
+// How the search of the site orders its results: pages about tasks come first, then the rest of the manual, then what was measured and
+// how fuseflow is developed, and pages of modules last. The other numbers are the defaults of Sphinx.
+var FOLDERS = { "tutorials/": 30, "how-to/": 30, "measured/": -30, "develop/": -30, "modules/": -100 };
 var Scorer = {
-  score: ([page, title, anchor, description, score]) => (page.startsWith("modules/") ? score - 100 : score),
+  score: ([page, title, anchor, description, score]) => {
+    const folder = Object.keys(FOLDERS).find((name) => page.startsWith(name));
+    return folder ? score + FOLDERS[folder] : score;
+  },
   objNameMatch: 11,
   objPartialMatch: 6,
   objPrio: { 0: 15, 1: 5, 2: -5 },
