@@ -150,9 +150,18 @@ def renewed(expected: str, printed: str) -> str:
     are most like them, and an end `...` of a line stays where the line still begins so."""
     old, new = expected.splitlines(), printed.splitlines()
     if "..." in old:
-        new = [line if line == "..." else most_like(line, new) for line in old]
+        new = with_gaps([most_like(line, new) for line in old if line != "..."], new)
     open_ended = [line for line in old if line.endswith("...") and line != "..."]
     return "".join(next((o for o in open_ended if line.startswith(o[:-3])), line) + "\n" for line in new)
+
+
+def with_gaps(lines: list[str], printed: list[str]) -> list[str]:
+    """Some of the printed lines, with `...` where lines between them, before or behind them are missing."""
+    places = [next((n for n, each in enumerate(printed) if is_shown_by(line, each)), 0) for line in lines]
+    shown = ["..."] if places and places[0] > 0 else []
+    for line, place, following in zip(lines, places, [*places[1:], len(printed)], strict=True):
+        shown += [line, "..."] if following != place + 1 else [line]
+    return shown
 
 
 def is_shown_by(expected: str, printed: str) -> bool:

@@ -19,7 +19,7 @@ from fuseflow.memory.table_files import preset, preset_names
 
 ROOT = Path(__file__).parents[2]
 SPMM = (str(ROOT / "docs/example/spmm.ein"), "--tensors", str(ROOT / "docs/example/tensors.yaml"))
-MACHINES = [block for block in blocks(ROOT / "docs" / "explanation" / "memory.md") if block.language == "yaml machine"]
+MACHINES = [block for block in blocks(ROOT / "docs" / "reference" / "machine-files.md") if block.language == "yaml machine"]
 
 
 def run(*options: str) -> dict[str, Any]:
