@@ -74,9 +74,8 @@ class YamlText:
             return error_class(f"{entry} needs the key `{key}`", span=span)
         if not path:
             return error_class(f"{entry} is a mapping", hint=f"keys: {', '.join(keys)}", span=span)
-        return error_class(
-            f"`{key}`: {first['msg'][0].lower()}{first['msg'][1:]}, not `{shortened(str(first['input']))}`", span=span
-        )
+        wrong = "must be a mapping, as `{name: value}`" if first["type"] == "dict_type" else first["msg"]
+        return error_class(f"`{key}`: {wrong[0].lower()}{wrong[1:]}, not `{shortened(str(first['input']))}`", span=span)
 
 
 _MOST_CHARACTERS = 16 << 20

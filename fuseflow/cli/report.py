@@ -13,7 +13,11 @@ from fuseflow.cli.deferred import command
     click.argument("run", type=FILE),
     click.argument("other", type=FILE, required=False),
     output_option(
-        "-o", "--output", metavar="FILE", type=FILE, help="Where to write it; - is stdout.  [default: RUN/report.html]"
+        "-o",
+        "--output",
+        metavar="FILE",
+        type=FILE,
+        help="Where to write it; - is stdout.  [default: RUN/report.html, of two runs comparison.html]",
     ),
     output_option("--cycles", metavar="FILE", type=FILE, help="What `explain cycles --json FILE` found in the same run."),
     output_option(
