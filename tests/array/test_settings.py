@@ -56,7 +56,7 @@ def test_a_footprint_of_ones_own() -> None:
     [
         ("columns: 6", "columns: 0", 2, "columns", ""),
         ("columns: 6", "columns: 257", 2, "columns", ""),
-        ("columns: 6", "colums: 6", 2, "columns", ""),
+        ("columns: 6", "colums: 6", 2, "colums", "columns"),
         ("pattern: PPM", "pattern: PPMPPMP", 3, "larger than the grid", ""),
         ("pattern: PPM", "pattern: PPX", 3, "the letter 'X'", ""),
         ("pattern: PPM", "rows: [PPM, PP]", 3, "rows of equal length", ""),

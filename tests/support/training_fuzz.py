@@ -362,7 +362,7 @@ def outcome(draw: Draw, tile: bool = False) -> tuple[Outcome, str]:
 def _checked(draw: Draw, tile: bool) -> tuple[Outcome, str]:
     sparsity = None if draw.sparsity is None else parse_sparsify(f"*.weight={draw.sparsity}")
     request = TrainingRequest(draw.loss, draw.optimizer, draw.target, gradients=True)
-    source = load_model(draw.model, (draw.x,), {"training": request, "sparsity": sparsity})
+    source = load_model(draw.model, (draw.x,), {"training": request, "sparsity": sparsity}, ff.training_step)
     source = replace(source, arranged=draw.seed % ARRANGED != 0)
     rng = random.Random(f"tiles of {draw.seed}")
     at = scratchpad_machine(rng) if tile else load_machine("rda")

@@ -175,7 +175,7 @@ def test_no_page_scrolls_sideways(width: int, chromium: Any, gcn: Path, sweep: P
     ):
         with opened(chromium, file, hash) as shown:
             shown.set_viewport_size({"width": width, "height": 900})
-            assert shown.evaluate("document.documentElement.scrollWidth <= innerWidth"), (file, hash)
+            shown.wait_for_function("document.documentElement.scrollWidth <= innerWidth", timeout=5000)
 
 
 WIDE = "[...document.querySelectorAll('#overview .scrolls.wide')].map(box => [box.scrollWidth, box.clientWidth])"
