@@ -113,9 +113,9 @@ DRAW.losses = (figure, { points }) => {
   const own = points.filter(p => !p.hollow), other = points.filter(p => p.hollow), shown = own.length <= 40 ? points : [];
   const at = { x: "step", y: "loss" };
   chart(figure, points, {
-    x: { label: "step", tickFormat: "d" }, y: { label: "loss", tickFormat: "~g" },
+    x: { label: "step", tickFormat: "d" }, y: { label: "loss" },
     marks: [
-      gridY({ ticks: 5 }), axisX({ ticks: Math.min(own.length, 6), tickFormat: k => (Number.isInteger(k) ? String(k) : ""), fontSize: 11.5, labelAnchor: "center" }), axisY({ ticks: 5, fontSize: 11.5 }),
+      gridY({ ticks: 5 }), axisX({ ticks: Math.min(own.length, 6), tickFormat: k => (Number.isInteger(k) ? String(k) : ""), fontSize: 11.5, labelAnchor: "center" }), axisY({ ticks: 5, tickFormat: ".4~g", fontSize: 11.5 }),
       line(other, { ...at, stroke: "var(--soft)", strokeDasharray: "3 3" }), line(own, { ...at, stroke: "var(--busy)", strokeWidth: 1.8 }),
       dot(shown, { ...at, r: p => (p.hollow ? 6 : 3.5), fill: p => (p.hollow ? "none" : "var(--busy)"), stroke: "var(--busy)", className: "loss", title: p => `step ${p.step}: ${p.loss}` }),
     ],
