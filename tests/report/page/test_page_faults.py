@@ -296,6 +296,17 @@ def test_a_roofline_has_its_roofs(chromium: Any, pages: dict[str, Path]):
         assert all(link.get_attribute("aria-label") for link in chart.locator(".points a").all())
 
 
+def test_no_label_of_a_loss_is_cut(chromium: Any, tmp_path: Path):
+    compiled = ff.training_step(MODELS / "gcn.py")
+    compiled.save(tmp_path / "run", compiled.run(steps=1))
+    (tmp_path / "page.html").write_text(page(read_run(tmp_path / "run")), encoding="utf-8")
+    with opened(chromium, tmp_path / "page.html") as shown:
+        labels = shown.locator(".figure.losses svg [aria-label='y-axis tick label'] text")
+        when(labels.first).to_be_visible()
+        left = shown.locator(".figure.losses svg").bounding_box()["x"]
+        assert all(label.bounding_box()["x"] >= left for label in labels.all())
+
+
 def test_schedules_are_blocks_of_code(chromium: Any, pages: dict[str, Path]):
     with opened(chromium, pages["two"]) as shown:
         codes = shown.locator("#overview .differences pre code").all_inner_texts()
