@@ -2,6 +2,9 @@
 
 How long a task takes is the product of a factor for each of its labels, such as `data=cora` or `fuse=none`, which are fitted to the seconds
 of all tasks that are done. What the start of a process takes is in the seconds of the first tasks, so these count little.
+
+The constants were chosen on made-up workloads of one to four processes, which the tests share for one and two: they have no data of their
+own. Four processes on 32 tasks were told up to 3.5 times too much or too little.
 """
 
 from __future__ import annotations

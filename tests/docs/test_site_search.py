@@ -19,18 +19,18 @@ from doc_blocks import ROOT
 SITE = ROOT / "build" / "docs"
 FIRST = 3
 TASKS = [
-    ("own graph edge list", "tutorials/your-graph"),
+    ("own edge list", "tutorials/your-graph"),
     ("own pruned network", "tutorials/your-pruned-model"),
-    ("own machine memory", "tutorials/your-machine"),
-    ("sddmm program", "how-to/write-a-program-without-pytorch"),
-    ("table pandas", "tutorials/design-space-sweep"),
-    ("sweep processes", "tutorials/design-space-sweep"),
-    ("compare two runs", "how-to/report-a-run"),
-    ("slowest node", "how-to/find-the-bottleneck"),
-    ("schedule budget", "how-to/schedule-within-a-budget"),
-    ("verilog one region", "tutorials/schedule-to-verilog"),
-    ("estimate statistics", "how-to/estimate-without-running"),
-    ("model imported again", "how-to/see-why-a-model-was-imported-again"),
+    ("own machine another memory", "tutorials/your-machine"),
+    ("own ein sddmm", "how-to/write-a-program-without-pytorch"),
+    ("table in pandas", "tutorials/design-space-sweep"),
+    ("sweep on two cores", "tutorials/design-space-sweep"),
+    ("report of two runs", "how-to/report-a-run"),
+    ("slowest node remedy", "how-to/find-the-bottleneck"),
+    ("schedule under a budget", "how-to/schedule-within-a-budget"),
+    ("verilog of one region", "tutorials/schedule-to-verilog"),
+    ("estimate from statistics", "how-to/estimate-without-running"),
+    ("run imported anew", "how-to/see-why-a-model-was-imported-again"),
 ]
 
 
