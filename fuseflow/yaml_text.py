@@ -6,6 +6,7 @@ import io
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from importlib import resources
 from typing import Any
 
 from pydantic import ValidationError
@@ -209,6 +210,17 @@ def _parts(node: MappingNode | SequenceNode) -> list[Node]:
 
 def _span(node: Node | None, file: str) -> Span:
     return Span(file, node.start_mark.line + 1, node.start_mark.column + 1) if node is not None else Span(file, 1)
+
+
+def shipped_names(package: str, folder: str) -> tuple[str, ...]:
+    """Return the names of the YAML files in a folder of a package, sorted and without the suffix."""
+    files = resources.files(package).joinpath(folder).iterdir()
+    return tuple(sorted(file.name.removesuffix(".yaml") for file in files if file.name.endswith(".yaml")))
+
+
+def shipped_text(package: str, folder: str, name: str) -> str:
+    """Return the text of a YAML file in a folder of a package, by its name without the suffix."""
+    return resources.files(package).joinpath(folder, f"{name}.yaml").read_text(encoding="utf-8")
 
 
 def shortened(text: str) -> str:

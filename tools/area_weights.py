@@ -33,11 +33,10 @@ from fuseflow.errors import HardwareError
 from fuseflow.hardware.area.parts import FIFO, CircuitParts, Part, shallow_slots
 from fuseflow.hardware.area.synthesis import KeptCells, synthesize, version
 from fuseflow.hardware.circuit import Circuit
-from fuseflow.hardware.circuit_files import bounded_circuit
+from fuseflow.hardware.circuit_files import bounded_circuit, library_closure
 from fuseflow.hardware.primitives import RULES
 from fuseflow.hardware.primitives.remote_lookup import REMOTE_RULES
 from fuseflow.hardware.rtl_simulators import has_library
-from fuseflow.hardware.verilog import library_closure
 from fuseflow.ops import OPERATORS, REDUCERS
 from fuseflow.resources.area import branches
 from fuseflow.resources.gate_areas import GATE_EQUIVALENT, TECHNOLOGY, gate_area

@@ -17,7 +17,7 @@ from typing import get_args, get_type_hints
 from fuseflow.dialects import DIALECTS, declaration
 from fuseflow.dialects.listing import markdown
 from fuseflow.samml import nodes as n
-from fuseflow.samml.mlir_nodes import MAX_LEVELS
+from fuseflow.samml.mlir import MAX_LEVELS
 from fuseflow.samml.node import AttributeType
 from fuseflow.samml.stream_tensor_types import StreamPattern, stream_patterns
 

@@ -17,9 +17,8 @@ import numpy as np
 import numpy.typing as npt
 
 from fuseflow.annealing import JOB, MASK, try_moves
-from fuseflow.array.grid import Grid
+from fuseflow.array.grid import Grid, Placement
 from fuseflow.array.netlist import Netlist
-from fuseflow.array.placement import Placement
 from fuseflow.errors import ArrayError
 from fuseflow.native.kernel_library import library
 from fuseflow.native.records import address

@@ -19,10 +19,9 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from fuseflow.array.grid import Grid, Site
+from fuseflow.array.grid import Grid, Placement, Site
 from fuseflow.array.netlist import Netlist, netlist_of
 from fuseflow.array.placed_region import PlacedRegion
-from fuseflow.array.placement import Placement
 from fuseflow.array.routing import Route, Routing
 from fuseflow.array.settings import ArraySettings
 from fuseflow.errors import ArrayError

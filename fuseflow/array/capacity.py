@@ -11,8 +11,8 @@ from fuseflow.array.port_turns import port_groups, port_remedies, port_streams
 from fuseflow.array.settings import ArraySettings
 from fuseflow.errors import ArrayError
 from fuseflow.machine.machine import Machine
+from fuseflow.resources.area import ResourceCount, token_bytes
 from fuseflow.resources.graph_resources import HeldEntries, Resources
-from fuseflow.resources.resource_count import ResourceCount, token_bytes
 from fuseflow.samml import nodes as n
 
 

@@ -14,12 +14,11 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cache
-from importlib import resources
 
 from fuseflow.errors import ArrayError, did_you_mean
 from fuseflow.samml import nodes as n
 from fuseflow.samml.primitives import NODE_TYPES
-from fuseflow.yaml_text import read_yaml
+from fuseflow.yaml_text import read_yaml, shipped_names, shipped_text
 
 PORT = "port"
 """The kind of a port in a footprint, whatever its name in an array is."""
@@ -136,12 +135,13 @@ def row_of(node: n.Primitive, tensors: Mapping[str, n.TensorDecl]) -> str | None
 
 def footprint_names() -> tuple[str, ...]:
     """Return the names of the footprints that ship with the package, sorted."""
-    files = resources.files("fuseflow.array").joinpath("footprints").iterdir()
-    return tuple(sorted(file.name.removesuffix(".yaml") for file in files if file.name.endswith(".yaml")))
+    return shipped_names("fuseflow.array", "footprints")
 
 
 @cache
 def footprint_of(name: str) -> Footprint:
     """Return a footprint that ships with the package."""
-    text = resources.files("fuseflow.array").joinpath("footprints", f"{name}.yaml").read_text(encoding="utf-8")
-    return Footprint.of(read_yaml(text, f"{name}.yaml", ArrayError).content, f"the footprint `{name}`")
+    return Footprint.of(
+        read_yaml(shipped_text("fuseflow.array", "footprints", name), f"{name}.yaml", ArrayError).content,
+        f"the footprint `{name}`",
+    )

@@ -1,11 +1,19 @@
-"""The sites of an array: where a tile of each kind lies. Columns count from the west, and rows from the north."""
+"""The sites of an array: where a tile of each kind lies. Columns count from the west, and rows from the north. A placement
+has the site of each cell of a netlist, and lengths as public placers count them: the length of a net is half the perimeter of the box
+around its cells, in tiles."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
+from functools import cached_property
 
+import numpy as np
+import numpy.typing as npt
+
+from fuseflow.array.netlist import Net, Netlist
 from fuseflow.array.settings import ArraySettings
+from fuseflow.errors import ArrayError
 
 Site = tuple[int, int]
 """A column and a row."""
@@ -58,3 +66,44 @@ class Grid:
         """Return the grid without some of its sites."""
         left = {kind: tuple(site for site in sites if site not in taken) for kind, sites in self.sites.items()}
         return replace(self, sites=left)
+
+
+@dataclass(frozen=True)  # with a place for cached values
+class Placement:
+    """The site of each cell of a netlist, in the order of its cells."""
+
+    netlist: Netlist
+    sites: tuple[Site, ...]
+
+    def verify(self, grid: Grid) -> None:
+        """Raise `ArrayError` where two cells have one site, or a site is not of the kind of its cell."""
+        kinds, taken = grid.kinds(), dict[Site, str]()
+        if len(self.sites) != len(self.netlist.cells):
+            raise ArrayError(f"a placement of {len(self.sites)} cells is not one of {len(self.netlist.cells)}")
+        for cell, site in zip(self.netlist.cells, self.sites, strict=True):
+            if kinds.get(site) != cell.kind:
+                at = f"a tile {kinds[site]}" if site in kinds else "no tile"
+                raise ArrayError(
+                    f"cell `{cell.name}` needs a tile {cell.kind}, and there is {at} at column {site[0]}, row {site[1]}"
+                )
+            if site in taken:
+                raise ArrayError(f"cells `{taken[site]}` and `{cell.name}` both lie at column {site[0]}, row {site[1]}")
+            taken[site] = cell.name
+
+    def half_perimeter(self, net: Net) -> int:
+        """Return the length of a net."""
+        xs, ys = zip(*(self.sites[cell] for cell in net.cells), strict=True)
+        return int(max(xs) - min(xs) + max(ys) - min(ys))
+
+    @cached_property
+    def wirelength(self) -> int:
+        """The sum of the lengths of all nets."""
+        return sum(map(self.half_perimeter, self.netlist.nets))
+
+    @cached_property
+    def longest(self) -> int:
+        """The most tiles from the source of a net to one of its sinks."""
+        places: npt.NDArray[np.int64] = np.array(self.sites, dtype=np.int64).reshape(-1, 2)
+        ends = [(net.source, sink) for net in self.netlist.nets for sink in net.sinks]
+        source, sink = np.array(ends, dtype=np.int64).reshape(-1, 2).T
+        return int(np.abs(places[source] - places[sink]).sum(axis=1).max(initial=0))

@@ -14,14 +14,13 @@ from fuseflow.array.netlist import Net
 from fuseflow.array.placed_region import PlacedRegion
 from fuseflow.array.port_turns import with_turns
 from fuseflow.array.routing import Route
-from fuseflow.machine.edge_fifos import stated_depth
 from fuseflow.machine.machine import Machine
+from fuseflow.machine.timing import stated_depth
 from fuseflow.samml import nodes as n
 
 
 def linked_graph(placed: PlacedRegion) -> n.Graph:
-    """Return the graph of a placed region with all its hops, and its turns at ports. Hops without slots pass every token on, so none is
-    a `link`."""
+    """Return the graph of a placed region with its hops and turns at ports. Hops without slots pass tokens on, so none is a `link`."""
     graph, sites, slots = with_turns(placed.graph, placed.array), placed.placement.sites, placed.array.hop.slots
     laid = _Laid(graph)
     for net, route in zip(placed.netlist.nets, placed.routing.routes, strict=True):

@@ -107,7 +107,7 @@ class _Chains:
     def add(self, node: n.Primitive) -> None:
         tiles = self.array.rows.tiles(node, self.graph.declared)
         kinds = [kind for kind, count in tiles.items() if kind != PORT for _ in range(count)]
-        chain = [self._cell(_part(node.name, k), kind, node.name) for k, kind in enumerate(kinds)]
+        chain = [self._cell(f"{node.name}@{k}" if k else node.name, kind, node.name) for k, kind in enumerate(kinds)]
         self.of_node[node.name] = chain
         self.inner += [Net(a, (b,)) for a, b in itertools.pairwise(chain)]
         if isinstance(node, n.Accumulate) and len(chain) > 1:
@@ -172,8 +172,3 @@ def _port_names(groups: Sequence[Sequence[str]]) -> Mapping[str, Sequence[str]]:
             own = names.setdefault(node, [])
             own.append(f"io{port}" if len(group) > 1 else f"{node}@io{len(own) or ''}")
     return names
-
-
-def _part(name: str, number: int) -> str:
-    """Return the name of a cell: that of its node for the first one."""
-    return f"{name}@{number}" if number else name

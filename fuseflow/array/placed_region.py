@@ -10,11 +10,9 @@ from functools import cached_property
 from itertools import pairwise
 
 from fuseflow.array.anneal import EFFORT, SEEDS, anneal
-from fuseflow.array.exact import exact_placement
-from fuseflow.array.grid import Grid
-from fuseflow.array.lower_bound import lower_bound
+from fuseflow.array.exact import exact_placement, lower_bound
+from fuseflow.array.grid import Grid, Placement
 from fuseflow.array.netlist import Net, Netlist, netlist_of
-from fuseflow.array.placement import Placement
 from fuseflow.array.routing import Branch, Link, Routing, route
 from fuseflow.array.settings import ArraySettings
 from fuseflow.errors import ArrayError
@@ -123,11 +121,6 @@ class PlacedRegion:
     def _slowest(self, names: tuple[str, ...]) -> int | None:
         delays = self.array.delays_ps
         return max(delays[name] for name in names) if names and all(name in delays for name in names) else None
-
-    @property
-    def configuration_words(self) -> int:
-        """The words of the configuration: those of tiles, and those of hops."""
-        return self.array.load.words(len(self.netlist.cells), self.routing.hops)
 
     @property
     def loading_cycles(self) -> int:

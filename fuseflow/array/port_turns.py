@@ -15,7 +15,7 @@ from fuseflow.array.footprint import PORT
 from fuseflow.array.settings import ArraySettings
 from fuseflow.memory.buffer_assignment import preloaded_readers, preloading_nodes
 from fuseflow.samml import nodes as n
-from fuseflow.samml.turns import MOST_TURNS
+from fuseflow.samml.hops import MOST_TURNS
 
 
 def port_groups(graph: n.Graph, array: ArraySettings) -> tuple[tuple[str, ...], ...]:
@@ -51,8 +51,7 @@ def with_turns(graph: n.Graph, array: ArraySettings) -> n.Graph:
 
 
 def port_remedies(graph: n.Graph, array: ArraySettings) -> tuple[str, ...]:
-    """Return the options that make a verified graph need fewer ports of an array, and how many then; and the share with which it has
-    enough."""
+    """Return the options with which a graph needs fewer ports, and how many; and the share with which an array has enough."""
     available, remedies = array.available[array.ports.kind], list[str]()
     if preloads := _preloads(graph):
         count = len(port_groups(_preloaded(graph, preloads), array))

@@ -14,8 +14,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
 
-from fuseflow.array.grid import Grid, Site
-from fuseflow.array.placement import Placement
+from fuseflow.array.grid import Grid, Placement, Site
 from fuseflow.errors import ArrayError
 
 Link = tuple[Site, Site]

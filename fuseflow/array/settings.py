@@ -14,7 +14,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping
 from functools import cache, cached_property
-from importlib import resources
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self, TypeAlias, get_args
 
@@ -26,8 +25,8 @@ from fuseflow.byte_sizes import parse_bytes
 from fuseflow.errors import ArrayError, did_you_mean
 from fuseflow.filesystem import read_text
 from fuseflow.memory.setting_types import Strict
-from fuseflow.samml.turns import MOST_TURNS
-from fuseflow.yaml_text import YamlText, read_yaml
+from fuseflow.samml.hops import MOST_TURNS
+from fuseflow.yaml_text import YamlText, read_yaml, shipped_names, shipped_text
 
 MOST_SIDE, MOST_TRACKS, MOST = 256, 64, 1 << 20
 """The largest number of columns or rows, of tracks, and of any other number of a file."""
@@ -54,8 +53,7 @@ class GridSize(Strict):
 
 
 class TilePattern(Strict):
-    """The kind of each tile, a letter each: the columns of all rows (`pattern`), or of each row (`rows`). Both are repeated until the
-    array is full."""
+    """The kind of each tile, a letter each: the columns of all rows (`pattern`), or of each row (`rows`), repeated over the array."""
 
     kinds: dict[Annotated[str, StringConstraints(min_length=1, max_length=1)], KindName]
     pattern: str = ""
@@ -178,8 +176,7 @@ class ArraySettings(Strict):
 
 def array_names() -> tuple[str, ...]:
     """Return the names of the arrays that ship with the package, sorted."""
-    files = resources.files("fuseflow.array").joinpath("arrays").iterdir()
-    return tuple(sorted(file.name.removesuffix(".yaml") for file in files if file.name.endswith(".yaml")))
+    return shipped_names("fuseflow.array", "arrays")
 
 
 def load_array(name_or_path: str | Path) -> ArraySettings:
@@ -199,8 +196,7 @@ def load_array(name_or_path: str | Path) -> ArraySettings:
 
 @cache
 def _shipped(name: str) -> ArraySettings:
-    file = resources.files("fuseflow.array").joinpath("arrays", f"{name}.yaml")
-    return read_array(file.read_text(encoding="utf-8"), f"{name}.yaml")
+    return read_array(shipped_text("fuseflow.array", "arrays", name), f"{name}.yaml")
 
 
 def read_array(text: str, file: str = "<text>") -> ArraySettings:

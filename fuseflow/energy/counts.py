@@ -27,8 +27,7 @@ from fuseflow.tile_ops import TILE_OPERATORS, work_count
 Number = float
 """A count. It is a whole number where it is exact."""
 READS_AND_WRITES: Mapping[type[n.Node], int] = {n.Accumulate: 1, n.Permute: 0, n.Select: 0}
-"""The number of entries that a workspace reads when it takes a value. An accumulator reads the entry to which it adds the
-value."""
+"""The entries that a workspace reads when it takes a value: an accumulator reads the one that it adds to."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,8 +177,7 @@ USUAL_DRAM = "hbm2"
 
 
 def dram_name(machine: Machine) -> str:
-    """Return the name under which the table of energies has the DRAM of a machine: that of its preset, or that of the base of its own
-    table."""
+    """Return the name of a machine's DRAM in the table of energies: its preset, or the base of its own table."""
     if not isinstance(machine.memory, DramMemory):
         return USUAL_DRAM
     own: Mapping[str, Any] = machine.memory.table or {}

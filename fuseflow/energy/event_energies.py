@@ -137,8 +137,7 @@ def _usual_event_energies() -> EventEnergies:
 
 
 def read_event_energies(text: str, file: str = "<text>") -> EventEnergies:
-    """Return energies from YAML text; `file` names it in errors. Raises `EnergyError` with the line of the mistake, and the
-    nearest right key."""
+    """Return energies from YAML text; `file` names it in errors. Raises `EnergyError` with the line and the nearest right key."""
     data = read_yaml(text, file, EnergyError)
     if not isinstance(data.content, dict):
         raise EnergyError(

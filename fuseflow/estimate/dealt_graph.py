@@ -31,10 +31,9 @@ from fuseflow.estimate.pipeline_stages import LaneTurns, Pipeline, Stage, stages
 from fuseflow.estimate.stream_flow import Number, as_number
 from fuseflow.machine.machine import Machine
 from fuseflow.resources import HeldEntries, Resources
-from fuseflow.resources.area import AreaCount, FifoForm, branches, fifo_area, memory_area
-from fuseflow.resources.resource_count import token_bytes
+from fuseflow.resources.area import AreaCount, FifoForm, branches, fifo_area, memory_area, token_bytes
 from fuseflow.samml import nodes as n
-from fuseflow.samml.lane_writers import lane_part
+from fuseflow.samml.writers import lane_part
 from fuseflow.transform.stream_levels import Levels
 
 MOST_KEPT = 256

@@ -35,9 +35,9 @@ from fuseflow.machine.machine import Machine
 from fuseflow.machine.timing import Paces
 from fuseflow.memory.buffer_assignment import buffered_ports
 from fuseflow.memory.settings import IdealMemory, TimedMemory
-from fuseflow.resources.resource_count import token_bytes
-from fuseflow.samml.lane_writers import LanePart, WriteLaneValues, lane_part
+from fuseflow.resources.area import token_bytes
 from fuseflow.samml.nodes import Edge, Graph
+from fuseflow.samml.writers import LanePart, WriteLaneValues, lane_part
 
 Value = TypeVar("Value")
 

@@ -16,7 +16,7 @@ from typing import TypeVar
 
 from fuseflow.estimate.counted.stream_trie import Ints
 from fuseflow.samml import nodes as n
-from fuseflow.samml.lane_writers import LaneWriter
+from fuseflow.samml.writers import LaneWriter
 from fuseflow.transform.lane_request import Writers
 from fuseflow.transform.parallelize import NO_STAGES, parallelize
 from fuseflow.transform.stream_levels import Levels, Loops, common_levels

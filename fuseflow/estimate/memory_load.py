@@ -16,7 +16,7 @@ from fuseflow.estimate.memory_pace import MemoryPace
 from fuseflow.estimate.port_lines import ArrayPlace, PortLines
 from fuseflow.estimate.stream_flow import Number
 from fuseflow.samml import nodes as n
-from fuseflow.samml.lane_writers import LanePart
+from fuseflow.samml.writers import LanePart
 
 CROWD = 64
 """From this many ports on, the queues of the channels lose time among them."""

@@ -15,8 +15,8 @@ from fuseflow.estimate.stream_flow import Flow, Number, least
 from fuseflow.machine.machine import Machine
 from fuseflow.memory.settings import IdealMemory
 from fuseflow.samml import nodes as n
-from fuseflow.samml.lane_writers import LanePart, lane_part
 from fuseflow.samml.public_streams import is_coordinate_drop
+from fuseflow.samml.writers import LanePart, lane_part
 from fuseflow.tile_ops import TileShape, flops, work_count
 
 ProcessFirings: TypeAlias = tuple[Number, Number]

@@ -14,11 +14,10 @@ from fuseflow.estimate.fifo_loops import Fifo, FifoLoops, Matrix
 from fuseflow.estimate.graph_counts import GraphCounts
 from fuseflow.estimate.memory_load import memory_answers
 from fuseflow.estimate.stream_flow import Flow, Number, largest
-from fuseflow.machine.edge_fifos import edge_fifo
 from fuseflow.machine.machine import Machine
-from fuseflow.machine.timing import node_timing
+from fuseflow.machine.timing import edge_fifo, node_timing
 from fuseflow.samml import nodes as n
-from fuseflow.sim.outcome.lane_depths import lane_kinds
+from fuseflow.sim.outcome.deadlock import lane_kinds
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ from typing import assert_never
 from fuseflow.estimate.buffer_reuse import Loop, OwnLoop
 from fuseflow.estimate.stream_flow import Flow, Number, Truth, choose
 from fuseflow.samml import nodes as n
-from fuseflow.samml.coordinate_bounds import stream_bounds
+from fuseflow.samml.graph import stream_bounds
 
 Lookup = n.Scan | n.Load
 """A node that reads an array at the positions that the references on its input name."""

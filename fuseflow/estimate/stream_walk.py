@@ -22,7 +22,7 @@ from fuseflow.estimate.counted.stream_rules import StreamRules
 from fuseflow.estimate.counted.stream_trie import EMPTY, CountedStream, ElementCounts, FiberLevel, FiberNest
 from fuseflow.estimate.stream_flow import Flow, Number, counted_flow, expected_flow, expected_from_counted
 from fuseflow.samml import nodes as n
-from fuseflow.samml.lane_writers import LaneWriter
+from fuseflow.samml.writers import LaneWriter
 
 
 @dataclass(frozen=True, slots=True)

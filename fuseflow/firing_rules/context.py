@@ -35,8 +35,7 @@ class Work(Protocol):
     result: Expr
 
     def rules(self, late: Mapping[str, Expr]) -> None:
-        """Add the rules of the steps that the operator takes after the firing. The last step emits the tokens `late`, by
-        output."""
+        """Add the rules of an operator's steps after the firing. The last step emits the tokens `late`, by output."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,8 +52,7 @@ class Fiber:
 
 
 class RuleContext(ABC):
-    """The context of one node, whose inputs have `types`. Values are plain numbers where rules are interpreted, and words in a
-    circuit."""
+    """The context of a node with inputs of `types`. Values are numbers where rules are interpreted, and words in a circuit."""
 
     types: tuple[n.StreamType, ...]
 
@@ -88,8 +86,7 @@ class RuleContext(ABC):
 
     @abstractmethod
     def fiber(self, m: Module, node: n.Scan | n.Range, ref: Head) -> Fiber:
-        """Return the fiber below the next reference of an input (`ref`). The register `at` has the position in the fiber from its
-        second element on."""
+        """Return the fiber below an input's next reference (`ref`). The register `at` has its position from the second element on."""
 
     @abstractmethod
     def room(self, node: n.WriteLevel | n.WriteValues) -> int:

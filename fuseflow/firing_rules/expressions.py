@@ -141,8 +141,7 @@ def _tree(parts: Sequence[Expr], join: Callable[[Expr, Expr], Expr], empty: Expr
 
 
 def choose(choices: Sequence[tuple[Expr, Expr]], otherwise: Expr) -> Expr:
-    """Return the value beside the one condition that holds, or `otherwise` where none does. Choices with the same value are
-    joined."""
+    """Return the value beside the one condition that holds, or else `otherwise`. Choices with the same value are joined."""
     by_value: dict[int, tuple[Expr, list[Expr]]] = {}
     for condition, value in choices:
         by_value.setdefault(id(value), (value, []))[1].append(condition)

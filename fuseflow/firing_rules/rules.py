@@ -18,8 +18,8 @@ from functools import reduce
 from typing import ClassVar
 
 from fuseflow.firing_rules.expressions import YES, Expr, concat, const, mux
-from fuseflow.samml.coordinate_bounds import LEAST_INDEX_BITS
-from fuseflow.samml.turns import Turn
+from fuseflow.samml.graph import LEAST_INDEX_BITS
+from fuseflow.samml.hops import Turn
 
 KIND_BITS = 2
 VALUE, STOP, EMPTY, DONE = range(4)
@@ -225,14 +225,12 @@ class Module:
         return Expr("memory", (address,), self.memories[memory].width, memory)
 
     def array(self, name: str, address: Expr, width: int) -> Expr:
-        """Return the element of `width` bits of an array at an address. A name is one port of the circuit, so it has one
-        address."""
+        """Return the element of `width` bits of an array at an address. A name is a port of the circuit, with one address."""
         self.arrays[name] = width
         return Expr("array", (address,), width, name)
 
     def link(self, output: str, input: str, width: int, depth: int | None, latency: int = 1) -> Head:
-        """Declare a link, with tokens of `width` bits, from `output` of one process to `input` of another, and return the next
-        token there."""
+        """Declare a link with tokens of `width` bits from a process's `output` to another's `input`, and return the token there."""
         self.links.append(Link(self.output(output, width), input, depth, latency))
         return self.input(input, width)
 
@@ -276,8 +274,7 @@ class Module:
         return reduce(lambda least, number: mux(number < least, number, least), numbers)
 
     def passed(self, out: str, head: Head) -> Expr:
-        """Return the next token of an input for an output, which may have another width: a stop, `N`, `D`, or a value that
-        fits."""
+        """Return the next token of an input for an output of perhaps another width: a stop, `N`, `D`, or a value that fits."""
         return concat(head.token.bits(head.width, KIND_BITS), head.payload.fit(self.outputs[out]))
 
     def rule(

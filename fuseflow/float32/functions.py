@@ -174,8 +174,7 @@ def _finite_power(x: int, b: int, sign: int) -> int:
 
 
 def _normalized(magnitude: int, digits: int) -> tuple[int, int]:
-    """Return the leading `digits` binary digits of a number, and how many digits were dropped. A negative count is a number of
-    zeros that were appended."""
+    """Return the leading `digits` binary digits of a number, and how many were dropped, or if negative, zeros appended."""
     dropped = bit_length(magnitude) - digits
     return (magnitude >> dropped if dropped > 0 else magnitude << -dropped), dropped
 

@@ -87,8 +87,7 @@ def widest(precisions: Sequence[Precision]) -> Precision:
 
 
 def precision_of_number(value: float) -> Precision:
-    """Return the precision that a constant requires: `f32` for a fraction, and `integer`, which is the lowest, for whole numbers,
-    infinities and NaN."""
+    """Return the precision that a constant needs: `f32` for a fraction, and the lowest, `integer`, for whole numbers, infinities, NaN."""
     return "f32" if math.isfinite(value) and not value.is_integer() else "integer"
 
 

@@ -6,9 +6,10 @@ that counts the port's requests. A port has at most `outstanding` unanswered req
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import count
+from typing import TypeAlias
 
 from fuseflow.errors import HardwareError
 from fuseflow.firing_rules.expressions import count_bits
@@ -17,6 +18,8 @@ from fuseflow.hardware.circuit import Circuit, is_on_chip, port_memory
 from fuseflow.memory.memory_interface import TRANSFER_PORTS
 from fuseflow.memory.settings import TimedMemory
 
+Wire: TypeAlias = tuple[str, int]
+"""A wire and its bits."""
 PORT_BITS = 10
 """The bits of an id that hold the number of a port."""
 ADDRESS_BITS = 40
@@ -121,16 +124,25 @@ def port_instance(port: MemoryTopPort, memory: TimedMemory) -> str:
         "W": port.answers, "N": width, "K": memory.outstanding, "T": port.tag, "P": port.number, "S": shift, "A": ADDRESS_BITS,
         "I": PORT_BITS,
     }  # fmt: skip
-    wires = port.given | ({"ready": ("yes", 1)} if port.on_chip else {})
-    given = [
-        "clk: %clk: !seq.clock",
-        "rst: %rst: i1",
-        f"request_valid: %{name}_request_valid: i1",
-        f"request_data: %{name}_request_data: i{width}",
-        *(f"{pin}: %{wire}: i{bits}" for pin, (wire, bits) in wires.items()),
-    ]
-    results = [f"%{name}_request_room", f"%{name}_answers", *(f"%{wire}" for wire, _ in port.outputs.values())]
-    made = ["request_ready: i1", f"answers: i{port.answers}", *(f"{pin}: i{bits}" for pin, (_, bits) in port.outputs.items())]
+    ins = {"request_valid": (f"%{name}_request_valid", 1), "request_data": (f"%{name}_request_data", width)}
+    ins |= {pin: (f"%{wire}", bits) for pin, (wire, bits) in port.given.items()} | (
+        {"ready": ("%yes", 1)} if port.on_chip else {}
+    )
+    outs = {"request_ready": (f"%{name}_request_room", 1), "answers": (f"%{name}_answers", port.answers)}
+    outs |= {pin: (f"%{wire}", bits) for pin, (wire, bits) in port.outputs.items()}
+    return instance(f"p_{name.removeprefix('n_')}", "ff_port", parameters, ins, outs)
+
+
+def instance(name: str, module: str, parameters: Mapping[str, int], ins: Mapping[str, Wire], outs: Mapping[str, Wire]) -> str:
+    """Return the line of MLIR with an instance of a clocked module, given the wires at its inputs and outputs."""
+    given = ["clk: %clk: !seq.clock", "rst: %rst: i1", *(f"{pin}: {wire}: i{width}" for pin, (wire, width) in ins.items())]
+    made = ", ".join(f"{pin}: i{width}" for pin, (_, width) in outs.items())
     listed = ", ".join(f"{key}: i32 = {value}" for key, value in parameters.items())
-    me, ports = name.removeprefix("n_"), f"({', '.join(given)}) -> ({', '.join(made)})"
-    return f'  {", ".join(results)} = hw.instance "p_{me}" @ff_port<{listed}>{ports}'
+    wires = ", ".join(wire for wire, _ in outs.values())
+    return f'  {wires} = hw.instance "{name}" @{module}<{listed}>({", ".join(given)}) -> ({made})'
+
+
+def joined(name: str, pieces: Sequence[Wire]) -> str:
+    """Return the line of MLIR that joins pieces into the word `name`. The first piece is the lowest."""
+    names, types = ", ".join(piece for piece, _ in reversed(pieces)), ", ".join(f"i{width}" for _, width in reversed(pieces))
+    return f"  {name} = comb.concat {names} : {types}"

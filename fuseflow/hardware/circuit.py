@@ -16,15 +16,14 @@ from fuseflow.hardware.arithmetic import ARITHMETICS, Arithmetic
 from fuseflow.hardware.node_context import NodeContext
 from fuseflow.hardware.primitives import RULES
 from fuseflow.hardware.primitives.remote_lookup import REMOTE_RULES, asks
-from fuseflow.machine.edge_fifos import edge_fifo, require_slots_behind_hops
 from fuseflow.machine.machine import Machine
-from fuseflow.machine.timing import node_timing
+from fuseflow.machine.timing import edge_fifo, node_timing, require_slots_behind_hops
 from fuseflow.memory.buffer_assignment import buffered_ports, early_readers, preloaded_readers, sequential_readers
 from fuseflow.memory.layout import ArrayName, stored_arrays, used_tensors
 from fuseflow.memory.memory_interface import MOVED
 from fuseflow.memory.settings import TimedMemory
 from fuseflow.samml import nodes as n
-from fuseflow.samml.coordinate_bounds import index_bits, stream_bounds
+from fuseflow.samml.graph import index_bits, stream_bounds
 from fuseflow.sim.precision import refuse_wide_floats
 
 MOST_TILE_BITS = 1 << 17
@@ -220,8 +219,7 @@ def is_on_chip(node: n.Node, graph: n.Graph) -> bool:
 
 
 def transfers(graph: n.Graph) -> tuple[n.Transfer, ...]:
-    """Return the ways in which inputs of a graph are moved between the scratchpad and the memory while it runs, in the order of their
-    ports."""
+    """Return the moves of a graph's inputs between scratchpad and memory while it runs, in the order of their ports."""
     ways = {graph.declared[name].scratchpad for name in used_tensors(graph) if name in graph.inputs}
     return tuple(way for way in MOVED.values() if way in ways)
 

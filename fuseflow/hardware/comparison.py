@@ -20,8 +20,7 @@ from fuseflow.samml.tokens import Stop
 from fuseflow.sim.engine_names import Engine
 from fuseflow.sim.outcome.statistics import NodeStatistics, Recording
 from fuseflow.sim.precision import with_rounded_constants
-from fuseflow.sim.reference.build import build_network
-from fuseflow.sim.reference.execute import network_statistics, run_network
+from fuseflow.sim.reference.execute import build_network, network_statistics, run_network
 from fuseflow.sim.run import Simulation, simulate
 from fuseflow.tensors import Tensor
 
@@ -52,8 +51,7 @@ class Simulated:
 
 
 def simulated(graph: n.Graph, tensors: Mapping[str, Tensor], machine: Machine, engine: Engine = "auto") -> Simulated:
-    """Run a verified graph in the simulator, in the arithmetic of its circuit and with every stream recorded. A deadlock is
-    returned as a run, too."""
+    """Run a verified graph in the simulator, in its circuit's arithmetic, with every stream recorded. A deadlock is a run, too."""
     machine = circuit_machine(machine)
     try:
         run = simulate(graph, tensors, machine, record=True, engine=engine)
@@ -107,8 +105,7 @@ def first_difference(circuit: Circuit, expected: Simulated, actual: Evaluation) 
 
 
 def differences(circuit: Circuit, expected: Simulated, actual: Evaluation) -> Iterator[Difference]:
-    """Yield the first difference of every stream, then differences in the firings of nodes, and in the nodes that wait at the
-    end."""
+    """Yield the first difference of every stream, then those in the firings of nodes, and in the nodes that wait at the end."""
     yield from _token_differences(circuit, expected, actual)
     yield from _other_differences(expected, actual)
 

@@ -12,6 +12,7 @@ from types import MappingProxyType
 
 from fuseflow.hardware.bench_scratchpad import misplaced
 from fuseflow.hardware.circuit import Circuit, build_circuit
+from fuseflow.hardware.circuit_files import library_sources, require_units, simulation_units, to_verilog
 from fuseflow.hardware.comparison import Difference, compared_tokens, first_difference, simulated
 from fuseflow.hardware.evaluate import Evaluation, evaluate
 from fuseflow.hardware.python_code import Step
@@ -29,7 +30,6 @@ from fuseflow.hardware.rtl_simulators import (
 )
 from fuseflow.hardware.testbench import make_testbench, read_trace
 from fuseflow.hardware.top import Top, emit_circuit
-from fuseflow.hardware.verilog import library_sources, require_units, simulation_units, to_verilog
 from fuseflow.machine.machine import Machine
 from fuseflow.samml import nodes as n
 from fuseflow.sim.outcome.output_tensors import as_declared

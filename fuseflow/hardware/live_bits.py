@@ -16,8 +16,7 @@ from fuseflow.hardware.rule_netlist import Netlist, expressions
 
 
 def kept_bits(circuit: Circuit, netlists: Mapping[str, Netlist]) -> dict[Channel, int]:
-    """Return a mask of the bits that each channel of a circuit keeps. `netlists` has the netlist of each unit, by the name of its
-    node."""
+    """Return a mask of the bits that each channel of a circuit keeps. `netlists` has each unit's netlist, by the node's name."""
     given = given_bits(circuit, netlists)
     read = {node: read_bits(parts) for node, parts in netlists.items()}
     return {c: given[c.writer, c.output] & read[c.reader].get(c.input, 0) for c in circuit.channels}

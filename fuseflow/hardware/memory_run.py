@@ -128,21 +128,15 @@ class MemoryRun:
         whether it advanced. `until` is the cycle in which the circuit may fire next, or None."""
         if self.controller is None:
             return False
-        ports, memory = self.controller.memory.ports, self.controller.memory
-        if (ports["answered"] >= ports["issued"]).all():
-            return False
-        start = memory.cycle
-        if (ports["answered"] >= ports["sent"]).all():
-            start = max(start, int(ports["due"].min()))
-        return (until is None or until >= start + self.controller.step) and self.controller.advance()
+        end = self.controller.window_end()
+        return end is not None and (until is None or until >= end) and self.controller.advance()
 
     def store(self, end: int) -> int:
         """Store the results that lie in the scratchpad and belong into the memory, from cycle `end` on, and return the cycles."""
         return 0 if self.controller is None else self.controller.store(end)
 
     def answers(self) -> Iterator[tuple[int, int]]:
-        """Yield the answers that became known since the last call: the number of the node, and the cycle from which the answer is
-        visible."""
+        """Yield the answers that became known since the last call: the number of the node, and the cycle when it is visible."""
         memory = self.model.memory
         for port, answered in zip(self.by_number, memory.ports["answered"].tolist(), strict=True):
             for request in range(port.known, answered):

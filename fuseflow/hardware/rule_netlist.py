@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from fuseflow.firing_rules.expressions import Expr, all_of, any_of, choose, const, count_bits, mux
 from fuseflow.firing_rules.rules import KIND_BITS, LOADED, Memory, Module, Register, Rule
-from fuseflow.samml.turns import Turn
+from fuseflow.samml.hops import Turn
 
 ANSWERS = "answers"
 """The suffix, after the kind of the array, of the input with the number of answers that a reading port had."""

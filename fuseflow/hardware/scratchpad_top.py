@@ -15,7 +15,7 @@ from fuseflow.errors import HardwareError
 from fuseflow.firing_rules.expressions import count_bits
 from fuseflow.firing_rules.rules import DONE, KIND_BITS
 from fuseflow.hardware.arrays import array_of
-from fuseflow.hardware.axi_ports import ADDRESS_BITS, PORT_BITS, MemoryTopPort
+from fuseflow.hardware.axi_ports import ADDRESS_BITS, PORT_BITS, MemoryTopPort, Wire, instance, joined
 from fuseflow.hardware.circuit import Circuit
 from fuseflow.hardware.rule_netlist import BUSY
 from fuseflow.memory.scratchpad_settings import Scratchpad
@@ -81,10 +81,10 @@ class ScratchpadTop:
     def lines(self) -> Iterator[str]:
         """Yield the lines of MLIR with the instance, and the wires of its ports."""
         count, id_ = len(self.ports), self.ports[0].id
-        yield from _joined("%scratchpad_valid", [(f"%{port.outputs['valid'][0]}", 1) for port in self.ports])
-        yield from _joined("%scratchpad_address", [(f"%{port.outputs['address'][0]}", ADDRESS_BITS) for port in self.ports])
-        yield from _joined("%scratchpad_id", [(f"%{port.outputs['id'][0]}", id_) for port in self.ports])
-        yield from _joined("%scratchpad_write", [("%yes" if port.write else "%no", 1) for port in self.ports])
+        yield joined("%scratchpad_valid", [(f"%{port.outputs['valid'][0]}", 1) for port in self.ports])
+        yield joined("%scratchpad_address", [(f"%{port.outputs['address'][0]}", ADDRESS_BITS) for port in self.ports])
+        yield joined("%scratchpad_id", [(f"%{port.outputs['id'][0]}", id_) for port in self.ports])
+        yield joined("%scratchpad_write", [("%yes" if port.write else "%no", 1) for port in self.ports])
         given = {"valid": count, "write": count, "address": count * ADDRESS_BITS, "id": count * id_, **self.inputs}
         made = {"answer_valid": count, "answer_id": count * id_, **self.outputs}
         yield instance("scratchpad", SCRATCHPAD, self.parameters, named("scratchpad", given), named("scratchpad", made))
@@ -172,19 +172,19 @@ class StoreTop:
             ended.append((f"%{wire}_not", 1))
             yield f"  %{wire}_not = comb.xor %{wire}, %yes : i1"
         yield f"  %done_kind = hw.constant {DONE - (1 << KIND_BITS)} : i{KIND_BITS}"
-        yield from _joined("%store_ended", ended)
+        yield joined("%store_ended", ended)
         for port in self.watched:
             parameters = {"W": port.answers, "C": max(COUNT_BITS, port.answers)}
-            ins = {f"{port.name}_request_valid": ("request_valid", 1), f"{port.name}_answers": ("answers", port.answers)}
-            outs = {f"{port.name}_sent": ("sent", COUNT_BITS), f"{port.name}_idle": ("idle", 1)}
+            ins = {"request_valid": (f"%{port.name}_request_valid", 1), "answers": (f"%{port.name}_answers", port.answers)}
+            outs = {"sent": (f"%{port.name}_sent", COUNT_BITS), "idle": (f"%{port.name}_idle", 1)}
             yield instance(f"s_{port.name.removeprefix('n_')}", SENT, parameters, ins, outs)
-        yield from _joined("%store_idle", [(f"%{port.name}_idle", 1) for port in self.watched])
+        yield joined("%store_idle", [(f"%{port.name}_idle", 1) for port in self.watched])
         yield from self._words()
-        yield from _joined("%store_ready", [(f"%{port.name}_request_room", 1) for port in self.storing])
+        yield joined("%store_ready", [(f"%{port.name}_request_room", 1) for port in self.storing])
         yield f"  %no_base = hw.constant 0 : i{ADDRESS_BITS}"
         pins, made = self.pins
         outer = {"base": "stored_base", "most": "stored_lines"}
-        given = {outer.get(pin, f"store_{pin}"): (pin, width) for pin, width in pins.items()}
+        given = {pin: (f"%{outer.get(pin, f'store_{pin}')}", width) for pin, width in pins.items()}
         yield instance("store", STORE, self.parameters, given, named("store", made))
         width = self.storing[0].lines + KIND_BITS
         for k, port in enumerate(self.storing):
@@ -199,7 +199,7 @@ class StoreTop:
             writers = [port for port in self.watched if port.write and array_of(units[port.node], port.kind) == array]
             yield f"  %stored{k}_words = comb.add {', '.join(f'%{port.name}_sent' for port in writers)} : i{COUNT_BITS}"
             words.append((f"%stored{k}_words", COUNT_BITS))
-        yield from _joined("%store_words", words)
+        yield joined("%store_words", words)
 
 
 def store_top(circuit: Circuit, ports: Sequence[MemoryTopPort], names: Mapping[str, str]) -> StoreTop | None:
@@ -211,9 +211,9 @@ def store_top(circuit: Circuit, ports: Sequence[MemoryTopPort], names: Mapping[s
     return StoreTop(circuit, tuple(ports), tuple(ends), tuple(busy))
 
 
-def named(prefix: str, pins: Pins) -> dict[str, tuple[str, int]]:
-    """Return the pins of an instance, with the widths, by the wires at them, whose names begin with `prefix`."""
-    return {f"{prefix}_{pin}": (pin, width) for pin, width in pins.items()}
+def named(prefix: str, pins: Pins) -> dict[str, Wire]:
+    """Return the wires at the pins of an instance, whose names begin with `prefix`."""
+    return {pin: (f"%{prefix}_{pin}", width) for pin, width in pins.items()}
 
 
 def extern(module: str, parameters: Mapping[str, int], ins: Pins, outs: Pins) -> str:
@@ -221,25 +221,3 @@ def extern(module: str, parameters: Mapping[str, int], ins: Pins, outs: Pins) ->
     ports = ["in %clk : !seq.clock", "in %rst : i1", *(f"in %{pin} : i{width}" for pin, width in ins.items())]
     ports += [f"out {pin} : i{width}" for pin, width in outs.items()]
     return f"hw.module.extern @{module}<{', '.join(f'{key}: i32' for key in parameters)}>({', '.join(ports)})"
-
-
-def instance(
-    name: str,
-    module: str,
-    parameters: Mapping[str, int],
-    ins: Mapping[str, tuple[str, int]],
-    outs: Mapping[str, tuple[str, int]],
-) -> str:
-    """Return the line of MLIR with an instance of a module. `ins` and `outs` have the pins and their widths by the wires at them."""
-    given = ["clk: %clk: !seq.clock", "rst: %rst: i1", *(f"{pin}: %{wire}: i{width}" for wire, (pin, width) in ins.items())]
-    made = ", ".join(f"{pin}: i{width}" for pin, width in outs.values())
-    listed = ", ".join(f"{key}: i32 = {value}" for key, value in parameters.items())
-    return (
-        f'  {", ".join(f"%{wire}" for wire in outs)} = hw.instance "{name}" @{module}<{listed}>({", ".join(given)}) -> ({made})'
-    )
-
-
-def _joined(name: str, pieces: Sequence[tuple[str, int]]) -> Iterator[str]:
-    """Yield the line that joins pieces (names and widths) into the word `name`. The first piece is the lowest."""
-    names, types = ", ".join(piece for piece, _ in reversed(pieces)), ", ".join(f"i{width}" for _, width in reversed(pieces))
-    yield f"  {name} = comb.concat {names} : {types}"

@@ -21,13 +21,12 @@ from fuseflow.errors import HardwareError
 from fuseflow.hardware.arrays import circuit_arrays
 from fuseflow.hardware.axi_ports import ADDRESS_BITS, PORT_BITS, MemoryTopPort
 from fuseflow.hardware.bench_memory import BenchMemory, accepted, bench_memory
-from fuseflow.hardware.bench_scratchpad import BenchScratchpad, bench_scratchpad
+from fuseflow.hardware.bench_scratchpad import BenchScratchpad, Words, bench_scratchpad
 from fuseflow.hardware.circuit import Circuit
 from fuseflow.hardware.evaluate import Evaluation, waiting_nodes
 from fuseflow.hardware.memory_run import NONE, MemoryRun
 from fuseflow.hardware.rtl_simulators import TESTBENCH, Serve
 from fuseflow.hardware.rule_netlist import LATE
-from fuseflow.hardware.scratchpad_words import Words
 from fuseflow.hardware.top import Top, TopPort
 from fuseflow.memory.layout import ArrayKind
 from fuseflow.samml import nodes as n
@@ -221,8 +220,7 @@ endmodule
 
 
 def read_trace(circuit: Circuit, testbench: Testbench, path: Path, limit: int) -> Evaluation:
-    """Return the run whose trace a testbench wrote to the file `path`. Raises `HardwareError` if the circuit was still running at
-    the limit."""
+    """Return the run of a testbench's trace `path`. Raises `HardwareError` if the circuit still ran at the limit."""
     result = Evaluation(
         tokens={place: [] for place in testbench.streams},
         given={place: [] for place in testbench.streams},

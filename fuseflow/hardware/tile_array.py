@@ -47,8 +47,7 @@ Row: TypeAlias = Callable[[Arithmetic, Sequence[TileShape]], TileWork]
 
 
 def tile_work(function: str, arithmetic: Arithmetic, tiles: Sequence[TileShape]) -> TileWork | None:
-    """Return the work of an operator on operands of these shapes, or None if the operator has no circuit. The shape () is a
-    scalar."""
+    """Return the work of an operator on operands of these shapes (() is a scalar), or None if it has no circuit."""
     if function in OPERATORS or function in COMBINERS:
         return _elementwise(function, arithmetic, tiles)
     row = TILE_WORK.get(function)
@@ -140,8 +139,7 @@ ARRAY = "array"
 
 @dataclass(frozen=True, slots=True)
 class TileOperand:
-    """An operand of an array: a payload of elements, or a constant. Where the condition `empty` holds, all elements are the value
-    `absent`."""
+    """An operand of an array: a payload of elements, or a constant. All elements are `absent` where `empty` holds."""
 
     payload: Expr
     empty: Expr | None = None
@@ -198,8 +196,7 @@ class TileArray:
         return {name: self.m.registers[name].initial for name in self._elements(self.aligned)}
 
     def kept(self, name: str, value: Expr) -> Expr:
-        """Return an expression that has in every step the value that `value` had in the first firing, by a register `name` if
-        needed."""
+        """Return an expression that keeps in every step what `value` had in the first firing, by a register `name` if needed."""
         if self.steps == 1 or value.op == "const":
             return value
         register = self.m.register(name, value.width)

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TypeAlias
 
 from fuseflow.errors import HardwareError
 from fuseflow.firing_rules.expressions import Expr
 from fuseflow.firing_rules.rules import KIND_BITS, LOADED
-from fuseflow.hardware.axi_ports import PORT_MODULE, MemoryTopPort, memory_ports, port_instance
+from fuseflow.hardware.axi_ports import PORT_MODULE, MemoryTopPort, Wire, instance, joined, memory_ports, port_instance
 from fuseflow.hardware.circuit import FIFO, HOP, REGISTERS, TILE_FIFO, Channel, Circuit, Fifo, channel_modules
 from fuseflow.hardware.emit import OPERANDS, EmittedUnit, called_units, emit_units, output_line, plain_name, top_name
 from fuseflow.hardware.live_bits import kept_bits, runs
@@ -31,8 +30,6 @@ CHANNEL_MODULES = {
 """The declarations of the modules of channels."""
 OUTPUTS = "in_ready", "out_valid", "out_data", "out_late"
 """The outputs of these modules, in their order."""
-Wire: TypeAlias = tuple[str, int]
-"""A wire and its bits."""
 MEMORY_PORTS = f"in %clk : !seq.clock, in %enable : i1, in %address : {ADDRESS}, in %data : {WORD}"
 MOST_SLOTS = 1 << 16
 """The most slots of a FIFO."""
@@ -80,8 +77,7 @@ def instance_name(node: str) -> str:
 
 
 def emit_circuit(circuit: Circuit) -> Top:
-    """Return a circuit as MLIR text. Raises `HardwareError` if a FIFO has no bound, or if two nodes get the same name in
-    SystemVerilog."""
+    """Return a circuit as MLIR text. Raises `HardwareError` if a FIFO has no bound, or two nodes have one name in SystemVerilog."""
     require_bounds(circuit)
     _require_names(circuit)
     units, modules = emit_units(circuit)
@@ -255,7 +251,11 @@ class _Wires:
         if channel.registers:
             passed = {"in_valid": (f"%{reader}_comes", 1), "in_data": (f"%{reader}_word", width), "late": (f"%{reader}_late", 1)}
             pins, made = {**given, "out_take": take}, [(room, 1), *passed.values()]
-            self._instance(f"{me}_hops", REGISTERS, channel.register_parameters(width), pins, made)
+            self.lines.append(
+                instance(
+                    f"{me}_hops", REGISTERS, channel.register_parameters(width), pins, dict(zip(OUTPUTS, made, strict=False))
+                )
+            )
             given, room = passed, f"%{reader}_full"
         *hops, last = channel.fifos
         for k, fifo in enumerate(hops):
@@ -271,18 +271,9 @@ class _Wires:
     def _fifo(self, name: str, fifo: Fifo, given: Mapping[str, Wire], take: Wire, made: Sequence[Wire]) -> None:
         """Add the instance of a FIFO, which gives whether it has room, whether it has a token, and the token."""
         pins = {pin: wire for pin, wire in given.items() if pin != "late" or fifo.module == TILE_FIFO}
-        self._instance(name, fifo.module, fifo.parameters(given["in_data"][1]), {**pins, "out_take": take}, made)
-
-    def _instance(
-        self, name: str, module: str, parameters: Mapping[str, int], given: Mapping[str, Wire], made: Sequence[Wire]
-    ) -> None:
-        """Add the instance of a module of a channel, with the wires at its inputs and in the order of `OUTPUTS` at its outputs."""
-        values = ", ".join(f"{key}: i32 = {value}" for key, value in parameters.items())
-        pins = "".join(f", {pin}: {wire}: i{width}" for pin, (wire, width) in given.items())
-        outputs = ", ".join(f"{pin}: i{width}" for pin, (_, width) in zip(OUTPUTS, made, strict=False))
+        parameters = fifo.parameters(given["in_data"][1])
         self.lines.append(
-            f'  {", ".join(wire for wire, _ in made)} = hw.instance "{name}" @{module}<{values}>'
-            f"(clk: %clk: !seq.clock, rst: %rst: i1{pins}) -> ({outputs})"
+            instance(name, fifo.module, parameters, {**pins, "out_take": take}, dict(zip(OUTPUTS, made, strict=False)))
         )
 
     def _narrowed(self, data: str, name: str, kept: int, full: int) -> str:
@@ -290,7 +281,7 @@ class _Wires:
         pieces = [(low, length) for low, length, is_kept in runs(kept, full) if is_kept]
         for low, length in pieces:
             self.lines.append(f"  {name}{low} = comb.extract {data} from {low} : (i{full}) -> i{length}")
-        self._joined(name, [(f"{name}{low}", length) for low, length in pieces])
+        self.lines.append(joined(name, [(f"{name}{low}", length) for low, length in pieces]))
         return name
 
     def _widened(self, token: str, name: str, kept: int, full: int) -> None:
@@ -301,12 +292,7 @@ class _Wires:
             self.lines.append(f"  {name}{low} = {text}")
             pieces.append((f"{name}{low}", length))
             at += length if is_kept else 0
-        self._joined(name, pieces)
-
-    def _joined(self, name: str, pieces: list[tuple[str, int]]) -> None:
-        """Add the operation that joins pieces (names and widths) into the word `name`. The first piece is the lowest."""
-        names, types = ", ".join(piece for piece, _ in reversed(pieces)), ", ".join(f"i{width}" for _, width in reversed(pieces))
-        self.lines.append(f"  {name} = comb.concat {names} : {types}")
+        self.lines.append(joined(name, pieces))
 
 
 def zeros(width: int) -> str:

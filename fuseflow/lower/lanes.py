@@ -13,9 +13,9 @@ from typing import Protocol, TypeAlias
 from fuseflow.errors import GraphError, ScheduleError, did_you_mean
 from fuseflow.fusion import FusedRegion
 from fuseflow.fusion.tree import Producer
-from fuseflow.samml.lane_writers import LaneWriter
 from fuseflow.samml.nodes import Edge, Graph, TensorDecl, WriteValues
 from fuseflow.samml.verify import verify
+from fuseflow.samml.writers import LaneWriter
 from fuseflow.schedule import Schedule
 from fuseflow.schedule.section import split_fifo, split_lanes
 from fuseflow.table import FusionTable

@@ -19,8 +19,7 @@ from fuseflow.fusion import FusedRegion
 from fuseflow.fusion.order_search import CostBound
 from fuseflow.lower.graphs import readable_statistics, region_graph
 from fuseflow.lower.state import LoweringState, PricedTable
-from fuseflow.samml.node import TensorUser
-from fuseflow.samml.node_content import with_names, work
+from fuseflow.samml.node import TensorUser, with_names, work
 from fuseflow.samml.nodes import Port, Primitive, StreamType, TensorDecl, TensorReader, WriteLevel, WriteValues
 from fuseflow.table import TableNodes
 from fuseflow.table.builder import TableBuilder

@@ -49,8 +49,7 @@ def firing_interval(node: n.Node, tiles: Sequence[TileShape]) -> int:
 
 
 def tile_lags(graph: n.Graph) -> dict[n.Port, int]:
-    """Return for each stream of tiles by how many cycles its values become visible later than its stops. Streams without such a lag are
-    left out."""
+    """Return for each stream of tiles whose values are later visible than its stops by how many cycles."""
     types = graph.types()
     lags: dict[n.Port, int] = {}
     for node in graph.nodes:

@@ -6,7 +6,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from functools import cache
-from importlib import resources
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +17,7 @@ from fuseflow.machine.machine import Lanes, Machine, UnitCycles, UnitIntervals
 from fuseflow.memory.scratchpad_settings import Scratchpad, scratchpad_settings
 from fuseflow.memory.settings import MEMORY_KINDS, OWN_TABLE
 from fuseflow.memory.table_files import preset_names
-from fuseflow.yaml_text import read_yaml, shortened
+from fuseflow.yaml_text import read_yaml, shipped_names, shipped_text, shortened
 
 Setting = int | float | str | bool | None
 """A setting of a machine is a YAML scalar."""
@@ -26,8 +25,7 @@ Setting = int | float | str | bool | None
 
 def machine_names() -> tuple[str, ...]:
     """Return the names of the machines that ship with the package, sorted."""
-    files = resources.files("fuseflow.machine").joinpath("machines").iterdir()
-    return tuple(sorted(f.name.removesuffix(".yaml") for f in files if f.name.endswith(".yaml")))
+    return shipped_names("fuseflow.machine", "machines")
 
 
 def named_machines() -> tuple[str, ...]:
@@ -75,7 +73,7 @@ def _shipped(name: str) -> Machine:
 
 
 def _shipped_text(name: str) -> str:
-    return resources.files("fuseflow.machine").joinpath("machines", f"{name}.yaml").read_text(encoding="utf-8")
+    return shipped_text("fuseflow.machine", "machines", name)
 
 
 USUAL = "rda"
@@ -180,8 +178,7 @@ def _base(name: object, file: Path, above: tuple[Path, ...]) -> Machine:
 
 
 def _merged(base: Machine, own: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the settings of a base, replaced by a file's settings (`own`). Tables are merged, but settings of another memory
-    model are dropped."""
+    """Return a base's settings, replaced by a file's (`own`). Tables are merged, but those of another memory model dropped."""
     values = base.model_dump()
     for key, value in own.items():
         inside: Any = values.get(key)

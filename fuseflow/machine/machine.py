@@ -200,8 +200,7 @@ class Machine(Strict):
     @field_validator("memory")
     @classmethod
     def _in_step(cls, value: Any, info: ValidationInfo) -> Any:
-        """Refuse clocks of the memory and the machine that are not in a ratio of small whole numbers. A clock that was refused
-        already is not compared."""
+        """Refuse clocks of memory and machine without a ratio of small whole numbers; a clock that was refused is not compared."""
         clock = info.data.get("clock_ghz")
         if isinstance(value, DramMemory) and clock is not None:
             try:

@@ -33,8 +33,7 @@ def flips(channel: int) -> bool:
 
 @inline
 def note_accepted(channel: int) -> None:
-    """Wake the controller if it switches after the acceptance of requests. With two buses it does so in any case, and with one bus only
-    if it tries the queues."""
+    """Wake the controller if it switches once requests are accepted: always with two buses, with one bus only if it tries the queues."""
     c = channel_at(channel)
     if flips(channel):
         if SHAPE.one_bus == 0:

@@ -24,8 +24,7 @@ from fuseflow.memory.sending import head_of, mark_sent, next_port, start_sending
 from fuseflow.native.records import Record, get_int, inline, outline
 
 DRAM = Record("channels count places unit_bits")
-"""The state of the model: the address of the channels' addresses, their number, the address of the mapping's tables, and the bits of the
-bytes of a transaction."""
+"""The state of the model: the addresses of the channels' addresses and the mapping's tables, and the bits of a transaction's bytes."""
 dram_at = DRAM.at
 tick = tick_two_buses
 """The cycle of a controller: a name that the kernels of other controllers have with another function."""
@@ -52,8 +51,7 @@ def advance_dram(memory: int, until: int) -> int:
 
 @inline
 def _send(memory: int, port: int) -> int:
-    """Put the transactions of a port's first unsent request into the FIFOs of channels. Returns 0, or 1 + the number of a channel
-    without room."""
+    """Put the transactions of a port's first unsent request into the channels' FIFOs. Returns 0, or 1 + the number of a full channel."""
     model, p = dram_at(memory_at(memory).model), port_at(port)
     r = request_at(head_of(port))
     cycle = arrival(memory, r.cycle)
@@ -75,8 +73,7 @@ def _send(memory: int, port: int) -> int:
 
 @inline
 def packed_place(places: int, unit: int) -> int:
-    """Return the channel, row and bank of the transaction number `unit`, packed as in the module `mapping`, from its tables at
-    `places`."""
+    """Return channel, row and bank of the transaction `unit`, packed as in the module `mapping`, from its tables at `places`."""
     packed = 0
     for k in range(DIGITS):
         packed ^= get_int(places, DIGIT * k + (unit >> DIGIT_BITS * k & DIGIT - 1))

@@ -11,8 +11,7 @@ from fuseflow.native.records import bit_length, get_int, inline, set_int
 EXACT_BITS = 6
 EXACT, STEPS = 1 << EXACT_BITS, 32
 BUCKETS = EXACT + STEPS * 36
-"""The number of buckets. They reach up to 2^42 cycles, which is more than an hour of memory time; longer latencies count in the
-last bucket."""
+"""The number of buckets, which reach up to 2^42 cycles, over an hour of memory time; longer latencies count in the last."""
 
 
 @inline

@@ -104,8 +104,7 @@ def place_on_chip(graph: Graph, tensors: Mapping[str, Tensor], scratchpad: Scrat
 
 
 def stored_arrays(graph: Graph) -> tuple[ArrayName, ...]:
-    """Return the arrays of results that are stored from the scratchpad to the memory when the graph has ended, in the order in which they
-    lie in the scratchpad."""
+    """Return the arrays of results that are stored from the scratchpad to the memory at the end, in the order of the scratchpad."""
     names = [name for name in used_tensors(graph) if name in graph.outputs]
     moved = [tensor for tensor in map(graph.declared.__getitem__, names) if tensor.scratchpad and is_in_memory(tensor)]
     moved.sort(key=lambda tensor: not _has_known_size(tensor))
@@ -164,7 +163,6 @@ def array_elements(tensor: Tensor, array: ArrayName) -> int:
 
 
 def array_label(array: ArrayName) -> str:
-    """Return a readable name of an array, such as `A.1.crd` for the coordinates of the inner level of a matrix `A`, or `A.val` for its
-    values."""
+    """Return a readable name of an array: `A.1.crd` for the coordinates of the inner level of a matrix `A`, `A.val` for its values."""
     tensor, level, kind = array
     return f"{tensor}.{kind if level < 0 else f'{level}.{kind}'}"

@@ -207,8 +207,7 @@ def field_offsets(table: DramTable) -> dict[str, int]:
 
 
 def channel_bits(channels: int) -> int:
-    """Return the number of address bits that choose one of `channels` channels. Raises `MachineError` for an impossible number of
-    channels."""
+    """Return the number of address bits that choose one of `channels` channels. Raises `MachineError` for an impossible number."""
     if channels not in CHANNEL_COUNTS:
         raise MachineError(f"`channels: {channels}`: must be one of {', '.join(map(str, CHANNEL_COUNTS))}")
     return _width(channels)

@@ -90,8 +90,7 @@ class Memory:
         return self.model.lookahead
 
     def add_buffer(self, port: int, lines: int) -> None:
-        """Add a reuse buffer of `lines` lines, at least one, to a port that has made no request. All requests of the port must
-        have one size."""
+        """Add a reuse buffer of `lines` (at least one) to a port that has made no request and makes all of one size."""
         places, buffer = PLACE.array(lines), BUFFER.array(1)
         buckets = np.full(1 << (lines - 1).bit_length(), NONE, np.int64)
         buffer["size"], buffer["mask"], buffer["newest"], buffer["oldest"] = lines, len(buckets) - 1, NONE, NONE

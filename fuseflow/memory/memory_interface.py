@@ -128,20 +128,26 @@ class Controller:
         """The number of cycles by which the memory advances at a time."""
         return self.window or self.memory.lookahead
 
+    def window_end(self) -> int | None:
+        """Return the cycle to which the memory may advance next, or None if no request is unanswered."""
+        state = self.memory.ports
+        if (state["answered"] >= state["issued"]).all():
+            return None
+        start = self.memory.cycle
+        if (state["answered"] >= state["sent"]).all():
+            start = max(start, int(state["due"].min()))  # the memory idles until then
+        return start + self.step
+
     def advance(self) -> bool:
         """Advance the memory by a step, when no process can fire without an answer. Returns False if no request is unanswered.
 
         All later requests depend on an answer that is not known yet, and this answer becomes visible after `lookahead` cycles at
         the earliest.
         """
-        state = self.memory.ports
-        if (state["answered"] >= state["issued"]).all():
-            return False
-        start = self.memory.cycle
-        if (state["answered"] >= state["sent"]).all():
-            start = max(start, int(state["due"].min()))  # the memory idles until then
-        self.memory.advance(start + self.step)
-        return True
+        end = self.window_end()
+        if end is not None:
+            self.memory.advance(end)
+        return end is not None
 
     def acknowledged(self) -> int:
         """Answer all requests, after the last was made, and return the cycle of the last answer, or -1 if there was no request."""

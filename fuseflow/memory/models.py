@@ -6,36 +6,67 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import cache
 from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
 from fuseflow.memory import mapping as maps
-from fuseflow.memory.channel import CHANNEL, EPOCH, TRANSACTION, new_channel
-from fuseflow.memory.comal_fixed import CHANNELS, COMAL, INTERVAL, ROUND_TRIP, WORD, advance_comal
-from fuseflow.memory.dram import DRAM
-from fuseflow.memory.dram_kernels import dram_kernels
+from fuseflow.memory.channel import CHANNEL, EPOCH, TRANSACTION, Shape, new_channel, shape_of
+from fuseflow.memory.controllers import tick_lpddr5, tick_one_bus, tick_two_buses
+from fuseflow.memory.dram import DRAM, advance_dram
 from fuseflow.memory.dram_rows import bus_shift, distance_rows
-from fuseflow.memory.dram_table import DramTable
-from fuseflow.memory.dram_threads import SHARE, receive_answers, send_to_channels
-from fuseflow.memory.fixed_latency import FIXED, advance_fixed
+from fuseflow.memory.dram_table import ControllerKind, DramTable
+from fuseflow.memory.dram_threads import SHARE, receive_answers, run_channels, send_to_channels
 from fuseflow.memory.histogram import percentile
 from fuseflow.memory.mailboxes import COMPLETION, MESSAGE, REQUESTS, THREAD_BITS, mailboxes
 from fuseflow.memory.mapping import Ints
+from fuseflow.memory.pipes import CHANNELS, COMAL, FIXED, INTERVAL, ROUND_TRIP, WORD, advance_comal, advance_fixed
 from fuseflow.memory.ports import FOREVER, PORT_SIZE
-from fuseflow.memory.statistics import ChannelStatistics
+from fuseflow.memory.queues import POSITIONS
+from fuseflow.memory.statistics import COUNTED, ChannelStatistics
 from fuseflow.memory.table_files import preset
-from fuseflow.native.records import address
+from fuseflow.native.kernel_library import specialize_all
+from fuseflow.native.records import LANES, address
 from fuseflow.native.signatures import Function
+
+TICKS = {"generic_ddr": tick_one_bus, "hbm12": tick_two_buses, "hbm34": tick_two_buses, "lpddr5": tick_lpddr5}
+
+GAPS = 16
+"""A queue has at least this many positions more than requests in each word, so that gaps are closed seldom."""
+
+
+@dataclass(frozen=True, slots=True)
+class DramKernels:
+    """The kernels that advance a model, and the channels of a thread, with the shape of their channels."""
+
+    shape: Shape
+    advance: Function
+    run: Function
+
+
+def dram_kernels(table: DramTable) -> DramKernels:
+    """Return the kernels of a table."""
+    bank_words = next(words for words in (1, 2, 4) if LANES * words >= table.banks)
+    most = max(table.read_queue, table.write_queue)
+    queue_words = next(words for words in (1, 2, 4) if POSITIONS * words >= most + GAPS * words)
+    return _kernels(table.controller, bank_words, queue_words, 1 if distance_rows(table, bank_words).apart else 0)
+
+
+@cache
+def _kernels(controller: ControllerKind, bank_words: int, queue_words: int, apart: int) -> DramKernels:
+    one_bus = 0 if TICKS[controller] is tick_two_buses else 1
+    shape = shape_of(bank_words, queue_words, one_bus, edges=1 if controller == "hbm34" else 0, apart=apart)
+    name = f"{controller}_{bank_words}_{queue_words}_{apart}"
+    meanings = {"SHAPE": shape, "tick": TICKS[controller]}
+    advance, run = (specialize_all(kernel, f"{kernel.__name__}_{name}", **meanings) for kernel in (advance_dram, run_channels))
+    return DramKernels(shape, advance, run)
+
 
 NumpyArray = npt.NDArray[Any]
 POOL = 256
 """The number of transactions for which each channel has room at first."""
-
-
-_COUNTED = ("reads", "writes", "activations", "hits", "misses", "conflicts", "forwarded", "absorbed", "turnarounds")
-"""The statistics of a channel that its record counts under the same name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -231,7 +262,7 @@ class Dram:
         reads, writes = counts["reads"], counts["writes"]
         return ChannelStatistics(
             transaction=self.transaction,
-            **{name: counts[name] for name in _COUNTED},
+            **{name: counts[name] for name in COUNTED},
             refresh_cycles=counts["refreshed"],
             service=counts["service"] / max(reads + writes, 1),
             read_latency=counts["read_latencies"] / max(reads, 1),

@@ -291,8 +291,7 @@ def note_closed(channel: int, bank: int) -> None:
 
 @inline
 def note_unpinned(channel: int, bank: int) -> None:
-    """Update both queues after the request for which the row of a bank was opened was served: requests for other rows may close
-    the row."""
+    """Update both queues after a bank served the request that its row was opened for: requests for other rows may close it."""
     for queue in range(READS, WRITES + 1):
         add_bank(channel, of_queue(SHAPE.row_banks, queue), bank, _has(queue_of(channel, queue), bank, False))
 
@@ -318,8 +317,7 @@ def enqueue(channel: int, arrival: int, unit: int, place: int, write: int, port:
 
 @inline
 def accept(channel: int) -> None:
-    """Accept the transactions that arrived at a channel before this cycle, in order, up to one whose queue is full. All later ones
-    then wait, too."""
+    """Accept the transactions that arrived at a channel before this cycle, in order, up to one whose queue is full; the rest wait, too."""
     c = channel_at(channel)
     c.accept_wake = FOREVER
     while c.first >= 0:
@@ -345,8 +343,7 @@ def accept(channel: int) -> None:
 
 @outline
 def _join_queued(channel: int, slot: int) -> None:
-    """Complete a transaction at once by a queued write of the same bytes: a read takes the data of that write, and a write
-    replaces them."""
+    """Complete a transaction at once by a queued write of the same bytes: a read takes the write's data, a write replaces them."""
     c = channel_at(channel)
     if transaction_of(channel, slot).write != 0:
         c.absorbed += 1
@@ -365,8 +362,7 @@ def row_cycle(channel: int, bank: int) -> int:
 
 @inline
 def is_queued(channel: int, t: Any) -> bool:
-    """Return whether a write to the same bytes as transaction `t` is in the write queue. A write whose row was opened for it has left the
-    queue."""
+    """Return whether a write to the bytes of transaction `t` is queued. A write that a row was opened for has left the queue."""
     address, members = queue_of(channel, WRITES), 0
     for v in range(SHAPE.queue_words):
         every = get_int(address + SHAPE.all, v)

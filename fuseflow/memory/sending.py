@@ -19,8 +19,7 @@ SPAN = 32
 
 @inline
 def start_sending(memory: int, until: int) -> int:
-    """Prepare the first call of `next_port` in a window that ends at cycle `until`. Returns 0, or LATE if a request belongs to an
-    earlier window."""
+    """Prepare `next_port` for a window that ends at cycle `until`. Returns 0, or LATE if a request is of an earlier window."""
     m = memory_at(memory)
     if m.cycles != 0:  # of a window that was left for lack of room
         _forget_senders(memory)

@@ -363,8 +363,7 @@ def memory_settings(value: Any) -> Any:
 
 @cache
 def clock_ratio(memory_ghz: str, machine_ghz: str) -> Fraction:
-    """Return the number of memory cycles in a cycle of the machine. Raises `ValueError` if the ratio is not one of small whole
-    numbers."""
+    """Return the number of memory cycles in a cycle of the machine. Raises `ValueError` if it is no ratio of small whole numbers."""
     ratio = Fraction(memory_ghz) / Fraction(machine_ghz)
     if max(ratio.numerator, ratio.denominator) > MOST_PARTS:
         raise ValueError(
@@ -379,8 +378,7 @@ UNBOUNDED = 1 << 35
 
 
 def controller(settings: MemorySettings, clock_ghz: float) -> Controller | None:
-    """Return the controller of the memory of a new run, or None if the memory answers at once. `clock_ghz` is the clock of the
-    machine."""
+    """Return the controller of the memory for a new run at `clock_ghz`, the machine's clock, or None if it answers at once."""
     if isinstance(settings, IdealMemory):
         return None
     capacity = UNBOUNDED

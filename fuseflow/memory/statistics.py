@@ -12,6 +12,10 @@ from fuseflow.memory.layout import AddressRange, ArrayKind, ArrayName
 Direction: TypeAlias = Literal["read", "write"]
 
 
+COUNTED = ("reads", "writes", "activations", "hits", "misses", "conflicts", "forwarded", "absorbed", "turnarounds")
+"""The statistics of a channel that count what happened in it."""
+
+
 @dataclass(frozen=True, slots=True)
 class MemoryPort:
     """The use of a port: one array of a node, read or written. `buffer` is the number of lines of its reuse buffer (0: none), and
@@ -162,21 +166,9 @@ def _joined_channel(runs: Sequence[ChannelStatistics]) -> ChannelStatistics:
     def mean(of: Callable[[ChannelStatistics], float], weight: Callable[[ChannelStatistics], int]) -> float:
         return sum(of(run) * weight(run) for run in runs) / max(sum(map(weight, runs)), 1)
 
-    def total(of: Callable[[ChannelStatistics], int]) -> int:
-        return sum(map(of, runs))
-
     return ChannelStatistics(
         transaction=runs[0].transaction,
-        reads=total(lambda c: c.reads),
-        writes=total(lambda c: c.writes),
-        activations=total(lambda c: c.activations),
-        hits=total(lambda c: c.hits),
-        misses=total(lambda c: c.misses),
-        conflicts=total(lambda c: c.conflicts),
-        forwarded=total(lambda c: c.forwarded),
-        absorbed=total(lambda c: c.absorbed),
-        turnarounds=total(lambda c: c.turnarounds),
-        refresh_cycles=total(lambda c: c.refresh_cycles),
+        **{name: sum(getattr(run, name) for run in runs) for name in (*COUNTED, "refresh_cycles")},
         service=mean(lambda c: c.service, lambda c: c.reads + c.writes),
         read_latency=mean(lambda c: c.read_latency, lambda c: c.reads),
         read_latency_p99=max(run.read_latency_p99 for run in runs),

@@ -6,7 +6,6 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cache
-from importlib import resources
 from typing import Any
 
 from fuseflow.errors import MachineError, did_you_mean
@@ -24,7 +23,7 @@ from fuseflow.memory.dram_table import (
     RefreshKind,
     faults,
 )
-from fuseflow.yaml_text import read_yaml
+from fuseflow.yaml_text import read_yaml, shipped_names, shipped_text
 
 NUMBERS = (
     "cycle_ps",
@@ -70,8 +69,7 @@ class TableFile:
     row_cycles: float | None = None
 
     def table(self, refresh: RefreshKind | None = None) -> DramTable:
-        """Return the table with a kind of refresh, the usual one for None. Raises `TableError` for a kind that the file does not
-        have."""
+        """Return the table with a kind of refresh (None: the usual one). Raises `TableError` for a kind that the file does not have."""
         table = next((table for table in self.tables if refresh in (None, table.refresh)), None)
         if table is None:
             kinds = ", ".join(table.refresh for table in self.tables)
@@ -93,8 +91,7 @@ class TableError(MachineError):
 
 def preset_names() -> tuple[str, ...]:
     """Return the names of the presets, sorted."""
-    files = resources.files("fuseflow.memory").joinpath("presets").iterdir()
-    return tuple(sorted(f.name.removesuffix(".yaml") for f in files if f.name.endswith(".yaml")))
+    return shipped_names("fuseflow.memory", "presets")
 
 
 @cache
@@ -106,7 +103,7 @@ def preset(name: str) -> TableFile:
 
 
 def _preset_text(name: str) -> str:
-    return resources.files("fuseflow.memory").joinpath("presets", f"{name}.yaml").read_text(encoding="utf-8")
+    return shipped_text("fuseflow.memory", "presets", name)
 
 
 def read_table(text: str, file: str, name: str) -> TableFile:
@@ -121,8 +118,7 @@ def read_table(text: str, file: str, name: str) -> TableFile:
 
 
 def table_file(content: object, name: str) -> TableFile:
-    """Return the tables that a mapping describes. Raises `TableError` for unknown and missing keys, and for all that the faults of a
-    table are."""
+    """Return the tables that a mapping describes. Raises `TableError` for unknown and missing keys and all faults of a table."""
     values = _mapping((), content)
     _known((), values, KEYS)
     if "base" in values:

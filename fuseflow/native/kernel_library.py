@@ -30,8 +30,7 @@ _log = logging.getLogger(__name__)
 
 
 def specialize(template: Function, name: str, **meanings: Function) -> Function:
-    """Return a copy of the function `template`, called `name`, in which each global name in `meanings` refers to the given
-    function."""
+    """Return a copy of the function `template`, called `name`, whose global names in `meanings` refer to these functions."""
     assert isinstance(template, FunctionType)
     specialized = FunctionType(template.__code__, {**template.__globals__, **meanings}, name)
     specialized.__qualname__, specialized.__module__ = name, template.__module__
@@ -77,8 +76,7 @@ class Library:
         return signature.callable_at(self.address(function, signature)) if COMPILED else function
 
     def address(self, function: Function, signature: Signature = KERNEL) -> int:
-        """Return the address of a compiled function, for calls from kernels; without a compiler, the number of the plain
-        function."""
+        """Return the address of a compiled function for calls from kernels, or the plain function's number without a compiler."""
         if not COMPILED:
             return plain_address(function)
         name = f"{function.__module__}.{function.__qualname__}"
@@ -97,8 +95,7 @@ class Library:
             self.addresses[name] = self.loader.load(kernel.code, symbol_of(digest))
 
     def _kept(self, function: Function, digest: str) -> ObjectCode | None:
-        """Return the kernel with a digest from the first store that has it, or None. Its bytecode must be that of `function`, if
-        comparable."""
+        """Return the kernel with a digest from the first store that has it, with the bytecode of `function` if comparable, or None."""
         bytecode = bytecode_digest(function)
         for store in (*self.made_ahead, self.own):
             kernel = store.read(digest)
@@ -157,8 +154,7 @@ def package_store(level: str) -> ObjectStore:
 
 
 def user_store() -> ObjectStore:
-    """Return the store of the kernels that runs of this user compiled for this processor, below `FUSEFLOW_CACHE_DIR` or the user's cache
-    directory."""
+    """Return the store of kernels that this user's runs compiled for this processor, in `FUSEFLOW_CACHE_DIR` or the user's cache."""
     root = os.environ.get("FUSEFLOW_CACHE_DIR")
     base = Path(root) if root else Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "fuseflow"
     name, features = host()

@@ -241,8 +241,7 @@ def whole_lines(size: int) -> int:
 
 
 def zeros(count: int, dtype: npt.DTypeLike) -> npt.NDArray[Any]:
-    """Return a zeroed array of `count` elements that starts at a cache line, so each record or vector of the size of a line is in
-    one line."""
+    """Return a zeroed array of `count` elements from the start of a cache line, so no record of that size is in two lines."""
     size = count * np.dtype(dtype).itemsize
     room = np.zeros(size + LINE, np.uint8)
     start = -address(room) % LINE

@@ -33,24 +33,20 @@ def integers(count: int) -> Signature:
 
 
 KERNEL = integers(1)
-"""The signature of a kernel. It takes the address of its node record and returns 0."""
+"""A kernel: the address of its node record. It returns 0."""
 ELEMENTWISE = integers(8)
-"""This is the signature of an operator on arrays. It takes the address of the results, their number, and address and stride (in
-words) of each of three operands."""
+"""An operator on arrays: the address of the results, their number, and address and stride (in words) of each of three operands."""
 FOLD = Signature("float64", ("float64", "int64", "int64", "int64"))
-"""This is the signature of a fold. It takes the value so far, then address and stride of the values, and their number; it returns
-the new value."""
+"""A fold: the value so far, address and stride of the values, and their number. It returns the new value."""
 SWEEP = integers(3)
-"""The signature of the loop over parts. It takes the addresses of the nodes and of the agenda, and the number of firings after
-which it returns."""
+"""The loop over parts: the addresses of the nodes and of the agenda, and the number of firings after which it returns."""
 FOLD_INTO = integers(4)
-"""This is the signature of an elementwise fold. It takes the address of the values so far, address and stride of the new ones,
-and their number."""
+"""An elementwise fold: the address of the values so far, address and stride of the new ones, and their number."""
 NOTE = integers(5)
-"""This is the signature of the function that notes firings. It takes the address of the tracer, the first cycle, the number of
-firings, the cycle by which their tokens were visible, and the cycle from which their slots were free."""
+"""The function that notes firings: the address of the tracer, the first cycle, the number of firings, the cycle by which their tokens
+were visible, and the cycle from which their slots were free."""
 ADVANCE = integers(2)
-"""This is the signature of a memory model. It takes the address of the memory and the cycle to which it advances."""
+"""A memory model: the address of the memory and the cycle to which it advances."""
 SWEEP_AT_MEMORY = integers(6)
 """The signature of the loop over parts at a memory. It takes the arguments of `SWEEP`, the addresses of the memory and of the
 function that advances it, and the number of cycles by which it advances at a time."""

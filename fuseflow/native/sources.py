@@ -136,8 +136,7 @@ def _title(function: FunctionType) -> str:
 
 
 def _named_values(function: FunctionType) -> Iterator[tuple[str, object]]:
-    """Yield the names that a function uses, with their values: global and enclosing names, and names in modules of fuseflow that
-    it uses."""
+    """Yield the names that a function uses, with values: global, enclosing, and in modules of fuseflow that it uses."""
     names = sorted({name for code in _codes(function.__code__) for name in code.co_names})
     for name in names:
         value = function.__globals__.get(name, _NOTHING)
@@ -167,8 +166,7 @@ def _is_constant(value: object) -> bool:
 
 
 def _refuse_if_used(function: FunctionType, name: str, value: object) -> None:
-    """Raise `KernelError` if the function uses the name for this value. The same name may also be an attribute, which is
-    allowed."""
+    """Raise `KernelError` if the function uses the name for this value. It may be an attribute's name as well."""
     loads = (step for code in _codes(function.__code__) for step in dis.get_instructions(code))
     if name in function.__code__.co_freevars or any(step.opname == "LOAD_GLOBAL" and step.argval == name for step in loads):
         raise KernelError(

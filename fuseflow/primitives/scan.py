@@ -56,8 +56,7 @@ def listed(m: Module, ref: Expr, own_references: bool) -> Fiber:
 
 
 ElementRules: TypeAlias = Callable[[str, Expr, Sequence[Head], Mapping[str, Expr | int]], None]
-"""A function that adds the rules of a firing that gives an element: their label, when, the heads that they take, and the registers after
-them."""
+"""A function that adds the rules of a firing with an element: label, condition, taken heads, and registers after them."""
 
 
 def gives_elements(m: Module, outs: Sequence[str], fiber: Fiber) -> ElementRules:

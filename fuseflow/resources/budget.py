@@ -93,8 +93,7 @@ class Budget:
         return {name: value for name, value in used.items() if value is None or value > self.limits[name]}
 
     def shares(self, resources: Resources) -> dict[str, float]:
-        """Return, for each component with a limit, the share of the limit that some resources take; infinite if a FIFO has no
-        bound."""
+        """Return the share of each component's limit that some resources take; infinite if a FIFO has no bound."""
         used = {name: resources.amount(name) for name in self.limits}
         return {name: float("inf") if value is None else value / self.limits[name] for name, value in used.items()}
 

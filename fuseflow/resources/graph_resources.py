@@ -11,13 +11,11 @@ from dataclasses import asdict, dataclass, fields
 from typing import Any, NamedTuple
 
 from fuseflow.machine.machine import Machine
-from fuseflow.resources.area import AreaCount, fifo_area, memory_area
-from fuseflow.resources.resource_count import ResourceCount, token_bytes
+from fuseflow.resources.area import AreaCount, ResourceCount, fifo_area, memory_area, token_bytes
 from fuseflow.samml import nodes as n
 
 MOST_SMALL_WORDS = 64
-"""The most words of a memory that is no SRAM: it is made of gates, or is a register file. A word is a slot of a FIFO, or an entry of a
-workspace."""
+"""The most words (slots of a FIFO, or entries of a workspace) of a memory of gates or a register file, which is no SRAM."""
 
 
 @dataclass(frozen=True, slots=True)

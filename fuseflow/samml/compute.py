@@ -43,9 +43,6 @@ class Load(Pointwise, TensorReader):
         c.access(self.sequential)
         return [OutputFacts(c.inputs[0].shape)]
 
-    def outputs(self, inputs: Sequence[StreamType]) -> tuple[StreamType, ...]:
-        return (StreamType("val", inputs[0].depth),)
-
     def typed(self, inputs: Sequence[StreamType], tensors: Mapping[str, TensorDecl]) -> tuple[StreamType, ...]:
         tile = tensors[self.tensor].tile if self.tensor in tensors else ()
         return (StreamType("val", inputs[0].depth, tile),)

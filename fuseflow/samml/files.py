@@ -262,8 +262,7 @@ def _sized(
     turned: Mapping[str, Sequence[str]],
     blocks: Mapping[str, Block],
 ) -> Graph:
-    """Return a graph that declared no tensors, with shapes from its data. Dimensions of tensors of tiles are ordered as in their
-    files."""
+    """Return a graph that declared no tensors, with shapes from its data. Tensors of tiles have the dimensions of their files."""
     for name in graph.outputs:
         for index, size in zip(named[name], graph.declared[name].shape, strict=True):
             if not size and index not in sizes:

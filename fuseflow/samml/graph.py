@@ -10,18 +10,18 @@ from collections import Counter
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
+from math import prod
 
 from fuseflow.float32.operator_precision import computing_precision, precision_of_number, result_precision, widest
 from fuseflow.notebook_table import SummaryTable
 from fuseflow.ops import Precision
 from fuseflow.samml.compute import Alu
-from fuseflow.samml.hops import Hops, NodeHops
+from fuseflow.samml.hops import Hops, NodeHops, Turn
 from fuseflow.samml.moves import Link
-from fuseflow.samml.node import TensorReader, TensorUser, operand_bits
-from fuseflow.samml.node_content import settings
+from fuseflow.samml.node import TensorReader, TensorUser, operand_bits, settings
 from fuseflow.samml.primitives import Primitive
+from fuseflow.samml.stream_tensor_types import UNBOUNDED as UNBOUNDED
 from fuseflow.samml.stream_tensor_types import Port, StreamType, TensorDecl
-from fuseflow.samml.turns import Turn
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,8 +162,7 @@ class Graph:
 
     @cached_property
     def precisions(self) -> Mapping[Port, Precision]:
-        """The precision of the numbers of every stream of values, which follows from the tensor that is read or from the
-        operator."""
+        """The precision of the numbers of every stream of values, from the tensor that is read or from the operator."""
         precisions: dict[Port, Precision] = {}
         for node in self.nodes:
             if isinstance(node, TensorReader):
@@ -176,8 +175,7 @@ class Graph:
         return precisions
 
     def computing_precision(self, node: Primitive) -> Precision:
-        """Return the precision in which a node computes: the widest precision of its inputs, or the one that its operator
-        requires."""
+        """Return the precision in which a node computes: the widest of its inputs, or the one that its operator requires."""
         if isinstance(node, Alu):
             return computing_precision(node.function, *_operand_precisions(node, self.precisions))
         return widest([self.precisions[port] for port in node.inputs if port in self.precisions])
@@ -219,3 +217,25 @@ def _operand_precisions(node: Alu, precisions: Mapping[Port, Precision]) -> tupl
     streams = iter(node.inputs)
     constants = [operand.value if operand.constant else None for operand in node.operands]
     return [precisions[next(streams)] if c is None else precision_of_number(c) for c in constants], constants
+
+
+def stream_bounds(graph: Graph) -> dict[Port, int]:
+    """Return an exclusive upper bound of the coordinates of every stream of a verified graph."""
+    limits: dict[Port, int] = {}
+    declared = graph.declared
+    for node in graph.nodes:
+        for k, bound in enumerate(node.bounds([limits[port] for port in node.inputs], declared)):
+            limits[Port(node.name, k)] = bound
+    return limits
+
+
+LEAST_INDEX_BITS, MOST_INDEX_BITS = 8, 32
+"""The least and the most bits of a coordinate or a reference in a circuit: the two levels of a stop, and a word in memory."""
+
+
+def index_bits(graph: Graph, bounds: Mapping[Port, int]) -> int:
+    """Return the width of coordinates and references in the circuit of a graph, given the bounds of its streams: enough to number
+    the entries of its largest tensor, if every coordinate has an entry."""
+    entries = [prod(max(size, 1) for size in tensor.shape) for tensor in graph.tensors]
+    most = max((*entries, *(bound for bound in bounds.values() if bound < UNBOUNDED)), default=0)
+    return min(max((most + 1).bit_length(), LEAST_INDEX_BITS), MOST_INDEX_BITS)

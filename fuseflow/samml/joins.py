@@ -108,9 +108,6 @@ class Align(Node):
             c.refuse(f"{c.stream(2)} does not hang below {c.stream(0)}")
         return [OutputFacts(c.shapes.aligned(x.shape, old.shape, new.shape), x.nullable, x.position)]
 
-    def outputs(self, inputs: Sequence[StreamType]) -> tuple[StreamType, ...]:
-        return (inputs[2],)
-
     def carries(self) -> tuple[tuple[int, ...], ...]:
         return ((2,),)
 
@@ -238,9 +235,6 @@ class Flatten(Node):
             c.refuse(f"{c.stream(0)} holds coordinates below {c.inputs[0].bound}: {self.size} times that are too many")
         return [OutputFacts(c.shapes.below(above, "flatten", c.inputs[1].shape, self.size))]
 
-    def outputs(self, inputs: Sequence[StreamType]) -> tuple[StreamType, ...]:
-        return (StreamType("crd", inputs[0].depth),)
-
     def carries(self) -> tuple[tuple[int, ...], ...]:
         return ((),)
 
@@ -272,10 +266,6 @@ class SplitLevel(Node):
         c.sized(self.size)
         levels = c.shapes.chain(c.deep(0), 2, "split", c.inputs[0].shape, self.size)
         return [*map(OutputFacts, levels)]
-
-    def outputs(self, inputs: Sequence[StreamType]) -> tuple[StreamType, ...]:
-        d = inputs[0].depth
-        return StreamType("crd", d), StreamType("crd", d + 1)
 
     def carries(self) -> tuple[tuple[int, ...], ...]:
         return ((), ())

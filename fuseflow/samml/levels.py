@@ -21,7 +21,7 @@ from fuseflow.samml.node import (
     attribute,
 )
 from fuseflow.samml.node_check import ROOT, NodeCheck, OutputFacts
-from fuseflow.samml.stream_tensor_types import UNBOUNDED, StreamType, TensorDecl
+from fuseflow.samml.stream_tensor_types import UNBOUNDED, TensorDecl
 from fuseflow.tensors.levels import names
 
 
@@ -39,9 +39,6 @@ class Root(Node):
     def check(self, c: NodeCheck) -> Sequence[OutputFacts]:
         c.kinds(self.takes())
         return [OutputFacts(c.shapes.single, position=ROOT)]
-
-    def outputs(self, inputs: Sequence[StreamType]) -> tuple[StreamType, ...]:
-        return (StreamType("ref", 0),)
 
     def carries(self) -> tuple[tuple[int, ...], ...]:
         return ((),)
@@ -79,10 +76,6 @@ class Scan(TensorReader):
             shape = c.shapes.below(ref.shape, "scan", self.tensor, self.level, c.made(0))
         return [OutputFacts(shape), OutputFacts(shape, position=c.position(self.tensor, self.level + 1))]
 
-    def outputs(self, inputs: Sequence[StreamType]) -> tuple[StreamType, ...]:
-        d = inputs[0].depth + 1
-        return StreamType("crd", d), StreamType("ref", d)
-
     def carries(self) -> tuple[tuple[int, ...], ...]:
         return ((), ())
 
@@ -114,9 +107,6 @@ class Range(Node):
         if self.size < 0:
             c.refuse(f"the size is {self.size}")
         return [OutputFacts(c.shapes.full(c.inputs[0].shape, self.size))]
-
-    def outputs(self, inputs: Sequence[StreamType]) -> tuple[StreamType, ...]:
-        return (StreamType("crd", inputs[0].depth + 1),)
 
     def carries(self) -> tuple[tuple[int, ...], ...]:
         return ((),)
@@ -163,9 +153,6 @@ class Locate(Pointwise, TensorUser):
         c.inside(0, tensor.size(self.level), f"the size of level {self.level} of `{self.tensor}`")
         absent = not level.full or any(x.nullable for x in c.inputs)
         return [OutputFacts(c.inputs[0].shape, absent, c.position(self.tensor, self.level + 1))]
-
-    def outputs(self, inputs: Sequence[StreamType]) -> tuple[StreamType, ...]:
-        return (StreamType("ref", inputs[0].depth),)
 
     def takes(self) -> tuple[str, ...]:
         # A coordinate that was repeated is of kind ref, and indexes nothing.

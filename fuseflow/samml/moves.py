@@ -159,9 +159,6 @@ class Merge(Node):
             )
         return [OutputFacts(shape, any(lane.nullable for lane in c.inputs), first.position)]
 
-    def outputs(self, inputs: Sequence[StreamType]) -> tuple[StreamType, ...]:
-        return (inputs[0],)
-
     def takes(self) -> tuple[str, ...]:
         return ("any",) * len(self.inputs)
 
@@ -185,9 +182,6 @@ class Link(Pointwise):
         c.kinds(self.takes())
         (x,) = c.inputs
         return [OutputFacts(x.shape, x.nullable, x.position)]
-
-    def outputs(self, inputs: Sequence[StreamType]) -> tuple[StreamType, ...]:
-        return (inputs[0],)
 
     def carries(self) -> tuple[tuple[int, ...], ...]:
         return ((0,),)

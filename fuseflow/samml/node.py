@@ -8,15 +8,17 @@ these facts.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
+from functools import cache
 from importlib import import_module
+from operator import attrgetter
 from pkgutil import iter_modules
 from typing import Any, ClassVar, Final, Literal, TypeAlias, TypeVar
 
 from fuseflow.errors import GraphError
 from fuseflow.samml.node_check import NodeCheck, OutputFacts
-from fuseflow.samml.stream_tensor_types import UNBOUNDED, Port, StreamType, TensorDecl, input_kinds, output_names
+from fuseflow.samml.stream_tensor_types import UNBOUNDED, Port, StreamType, TensorDecl, input_kinds, output_names, output_types
 
 T = TypeVar("T")
 L = TypeVar("L")
@@ -42,8 +44,7 @@ class Attribute:
 
 
 def attribute(type: AttributeType, *, keyed: bool = False) -> Mapping[str, Any]:
-    """Return the metadata of a dataclass field that the written forms show as an attribute of a type; `keyed` as in
-    `Attribute`."""
+    """Return the metadata of a dataclass field that the written forms show as an attribute; `keyed` as in `Attribute`."""
     return {"attribute": (type, keyed)}
 
 
@@ -111,8 +112,7 @@ class Node:
     word: ClassVar[str] = ""
     """The name of the primitive in the text form, if that is not `op`; else ""."""
     streams: ClassVar[str] = ""
-    """The inputs and outputs by name, kind and depth, in the form that `stream_patterns` reads. The declaration in MLIR has these
-    names."""
+    """The inputs and outputs by name, kind and depth, as `stream_patterns` reads them, with the names in the MLIR."""
     role: ClassVar[Role]
     """The purpose of the primitive, which drawings and reports show."""
     grain: ClassVar[Grain]
@@ -140,15 +140,19 @@ class Node:
     # Streams ----------------------------------------------------------------------------------------------------------------
 
     def takes(self) -> tuple[str, ...]:
-        """Return the kinds that each input may have, such as `crd` or `ref or val`. The length of the result is the number of
-        inputs."""
+        """Return the kinds that each input may have, such as `crd` or `ref or val`, one for each input."""
         if not self.streams:
             raise NotImplementedError(f"primitive `{self.op}` does not declare what it takes")
         return input_kinds(self.streams)
 
     def outputs(self, inputs: Sequence[StreamType]) -> tuple[StreamType, ...]:
-        """Return the types of the outputs, given the types of the inputs, which `verify` has checked."""
-        raise NotImplementedError(f"primitive `{self.op}` does not declare its outputs")
+        """Return the types of the outputs, given the types of the inputs, which `verify` has checked: those that `streams` declares, if
+        the depth of the first input is `d` there, and values are those of an input."""
+        if not self.streams:
+            raise NotImplementedError(f"primitive `{self.op}` does not declare its outputs")
+        depth = inputs[0].depth if inputs else 0
+        types = output_types(self.streams)
+        return tuple([inputs[kind] if isinstance(kind, int) else StreamType(kind, depth + more) for kind, more in types])
 
     def typed(self, inputs: Sequence[StreamType], tensors: Mapping[str, TensorDecl]) -> tuple[StreamType, ...]:
         """Return the types of the outputs, where values that are read from `tensors` have the tiles of their tensors."""
@@ -169,8 +173,7 @@ class Node:
         raise NotImplementedError(f"primitive `{self.op}` does not declare what it carries")
 
     def bounds(self, inputs: Sequence[int], tensors: Mapping[str, TensorDecl]) -> tuple[int, ...]:
-        """Return an exclusive upper bound of the coordinates of each output, given the bounds of the inputs. The bound of a full
-        level is its size."""
+        """Return an exclusive upper bound of the coordinates of each output, given those of the inputs; for a full level, its size."""
         return tuple(max([inputs[k] for k in carried]) if carried else UNBOUNDED for carried in self.carries())
 
     def nested(self, around: tuple[T, ...], depth: int, own: T, mixed: T) -> tuple[T, ...]:
@@ -286,9 +289,6 @@ class TensorWriter(TensorUser):
     role: ClassVar[Role] = "write"
     grain: ClassVar[Grain] = "tensor"
 
-    def outputs(self, inputs: Sequence[StreamType]) -> tuple[StreamType, ...]:
-        return ()
-
     def carries(self) -> tuple[tuple[int, ...], ...]:
         return ()
 
@@ -321,18 +321,58 @@ def stream_name(node: Node, output: int) -> str:
 
 
 def family_rows(package: str, path: Iterable[str]) -> dict[type[Node], Any]:
-    """Return the joined rows of the tables `RULES` in the modules of a package. Each table has a row for each primitive of one
-    family."""
+    """Return the joined rows of the tables `RULES` in a package's modules, each with a row for every primitive of a family."""
     modules = [import_module(f"{package}.{found.name}") for found in iter_modules(path)]
     return {primitive: row for module in modules for primitive, row in vars(module).get("RULES", {}).items()}
 
 
 def require_entry(table: Mapping[type[Node], T], primitive: type[Node], title: str) -> T:
-    """Return the row of a primitive in a table; `title` names the row in errors. Raises `GraphError` if the primitive has no
-    row."""
+    """Return the row of a primitive in a table; `title` names the row in the `GraphError` if there is none."""
     if primitive not in table:
         raise GraphError(
             f"the primitive `{primitive.op or primitive.__name__}` has no {title}",
             hint="docs/develop/extending.md lists what a primitive needs",
         )
     return table[primitive]
+
+
+N = TypeVar("N", bound=Node)
+
+
+def content(node: Node) -> Hashable:
+    """Return a key of all of a node but its name. Two nodes with equal contents compute the same streams."""
+    return _key(node, ("name",))
+
+
+def work(node: Node) -> Hashable:
+    """Return a key of a node without its name and inputs. Nodes with equal work compute the same from equal streams."""
+    return _key(node, ("name", "inputs"))
+
+
+def settings(node: Node) -> Hashable:
+    """Return a key of all of a node but its name, the names of its inputs, and the name of its tensor."""
+    return _key(node, ("name", "inputs", "tensor"))
+
+
+def with_names(node: N, name: str, inputs: tuple[Port, ...], tensor: str = "") -> N:
+    """Return a node under another name, with other inputs, and with another `tensor` if it uses one."""
+    primitive: Any = type(node)
+    own = [getattr(node, field) for field in _fields(primitive, ("name", "inputs", "tensor"))]
+    renamed: N = primitive(name, inputs, tensor, *own) if isinstance(node, TensorUser) else primitive(name, inputs, *own)
+    return renamed
+
+
+def _key(node: Node, left_out: tuple[str, ...]) -> Hashable:
+    primitive: Any = type(node)
+    return _reader(primitive, left_out)(node)
+
+
+@cache
+def _reader(primitive: Any, left_out: tuple[str, ...]) -> Callable[[Node], Hashable]:
+    """Return the function that reads the class of a primitive, and its fields."""
+    return attrgetter("__class__", *_fields(primitive, left_out))
+
+
+@cache
+def _fields(primitive: Any, left_out: tuple[str, ...]) -> tuple[str, ...]:
+    return tuple(f.name for f in fields(primitive) if f.name not in left_out)

@@ -64,8 +64,7 @@ class GraphContext:
     passed: dict[Port, Port] = field(default_factory=dict)
 
     def add(self, node: str, names: Callable[[int], str], parents: bool) -> None:
-        """Record a checked node: how its outputs are named, and whether it emits references in the order of a level
-        (`parents`)."""
+        """Record a checked node: its outputs' names, and whether it emits references in the order of a level (`parents`)."""
         self.names[node] = names
         if parents:
             self.parents.add(node)
@@ -156,13 +155,11 @@ class NodeCheck:
         return tensor
 
     def position(self, tensor: str, level: int) -> Position:
-        """Return the position that references into a level of a tensor index. It names another tensor if the level above is
-        shared with it."""
+        """Return the position that references into a level index: in another tensor if the level above is shared with it."""
         return Position(self.tensors[tensor].level_tensor(level - 1), level)
 
     def indexes(self, k: int, tensor: str, level: int) -> None:
-        """Refuse input `k` unless its references index a level of a tensor. Below a full level of one coordinate, references are
-        the same."""
+        """Refuse input `k` unless its references index a level of a tensor. A full level of one coordinate keeps them."""
         position, declared, above = self.inputs[k].position, self.tensors[tensor], level
         while above and position != self.position(tensor, above) and declared.is_single(above - 1):
             above -= 1

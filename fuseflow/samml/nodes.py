@@ -7,6 +7,7 @@ from fuseflow.samml.graph import Edge as Edge
 from fuseflow.samml.graph import Graph as Graph
 from fuseflow.samml.hops import Hops as Hops
 from fuseflow.samml.hops import NodeHops as NodeHops
+from fuseflow.samml.hops import Turn as Turn
 from fuseflow.samml.node import Attribute as Attribute
 from fuseflow.samml.node import Node as Node
 from fuseflow.samml.node import Pointwise as Pointwise
@@ -26,4 +27,3 @@ from fuseflow.samml.stream_tensor_types import TensorDecl as TensorDecl
 from fuseflow.samml.stream_tensor_types import Transfer as Transfer
 from fuseflow.samml.stream_tensor_types import show_tile as show_tile
 from fuseflow.samml.stream_tensor_types import transfer as transfer
-from fuseflow.samml.turns import Turn as Turn

@@ -13,15 +13,13 @@ from fuseflow.samml.compute import *  # noqa: F403  (all names of a file, so tha
 from fuseflow.samml.compute import ComputePrimitive
 from fuseflow.samml.joins import *  # noqa: F403
 from fuseflow.samml.joins import JoinPrimitive
-from fuseflow.samml.lane_writers import *  # noqa: F403
-from fuseflow.samml.lane_writers import LaneWriter
 from fuseflow.samml.levels import *  # noqa: F403
 from fuseflow.samml.levels import LevelPrimitive
 from fuseflow.samml.moves import *  # noqa: F403
 from fuseflow.samml.moves import MovePrimitive
 from fuseflow.samml.node import Attribute, Node, attributes_of
-from fuseflow.samml.writers import *  # noqa: F403
-from fuseflow.samml.writers import WritePrimitive
+from fuseflow.samml.writers import *  # noqa: F403  # noqa: F403
+from fuseflow.samml.writers import LaneWriter, WritePrimitive
 
 Primitive: TypeAlias = LevelPrimitive | JoinPrimitive | MovePrimitive | ComputePrimitive | WritePrimitive | LaneWriter
 """The union of all primitives: a `match` over it that ends in `assert_never` is complete."""

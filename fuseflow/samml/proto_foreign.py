@@ -91,8 +91,7 @@ class ForeignGraph:
         return [node]
 
     def note_tile(self, node: n.Node, types: Mapping[n.Port, n.StreamType], tiles: dict[str, TileShape]) -> None:
-        """Record in `tiles` the shape of the values that a node reads or writes. Raises `GraphError` if another node has another
-        shape."""
+        """Record in `tiles` the shape of a node's values. Raises `GraphError` if another node has another shape."""
         if isinstance(node, n.Load):
             message: Any = self.messages[node.name]
             tile: TileShape = (message.stream_shape,) * 2 if message.blocked and message.stream_shape > 1 else ()

@@ -59,8 +59,7 @@ class WireFormat:
         return extension if extension in OPERATIONS else self.operation
 
     def fill_attributes(self, node: n.Primitive, message: Any, beyond: bool) -> None:
-        """Fill in the fields of the message that hold attributes of the node. `beyond` says whether other readers cannot do its
-        work."""
+        """Fill in the fields of a message with a node's attributes; `beyond`: other readers cannot do its work."""
         for attribute, name in self._fields(message):
             value = getattr(node, attribute.field)
             if value is None or (attribute.field in self.extra and not beyond):
@@ -125,8 +124,7 @@ def stored_streams(message: Any, paths: Sequence[str]) -> Iterator[StreamMessage
 
 
 def new_streams(message: Any, paths: Sequence[str], kinds: Sequence[n.Kind]) -> Iterator[StreamMessage]:
-    """Yield new streams of a message at these paths, to be filled in, one for each of `kinds` in order, as far as there are
-    paths."""
+    """Yield new streams of a message at these paths, to be filled in, for each of `kinds` while there are paths."""
     left = list(kinds)
     for paths_left, path in zip(range(len(paths) - 1, -1, -1), paths, strict=True):
         found = _at(message, path, *left[:1])

@@ -76,8 +76,7 @@ class ProtoReader:
             self.refuse(name, f"streams of vectors of {message.stream_shape} are not executed; tiles are `blocked`")
 
     def _names(self) -> list[str]:
-        """Return a name for each operation: the name in the message if it is unique, else with the id appended. Folded operations
-        make no node."""
+        """Return each operation's name: that of the message, with the id appended if it is not unique. Folded ones make no node."""
         names = [re.sub(r"[\s()\[\],;#=]", "_", op.name or op.WhichOneof("op") or "operation") for op in self.operations]
         nodes = [k for k, op in enumerate(self.operations) if op.WhichOneof("op") not in FOLDED_OPERATIONS]
         shared = Counter(names[k] for k in nodes)

@@ -15,6 +15,15 @@ from fuseflow.samml.public_streams import PublicStreams
 CHANNEL_SIZE = 1024
 """The FIFO depth in published graphs. fuseflow's reader ignores it, because the machine chooses depths."""
 
+PLACED = (
+    ("like", "has the levels of `{}`: other readers take it for a tensor with levels of its own"),
+    ("buffer", "has reuse buffers: other readers read every line of it from memory"),
+    ("preload", "is preloaded: other readers read it from memory wherever they need it"),
+    ("scratchpad", "lies in the scratchpad: other readers take it for a tensor in memory"),
+    ("resident", "is resident: other readers take it for a tensor in memory"),
+)
+"""What other readers do not know of a tensor."""
+
 
 class ProtoWriter:
     """A writer that fills in the message of each node in the format that `format_of` returns, and then numbers the streams. A stream with
@@ -97,16 +106,9 @@ class ProtoWriter:
                 scratchpad=t.scratchpad,
                 like=t.like,
             )
-            if t.like:
-                self.warn(t.name, f"it has the levels of `{t.like}`: other readers take it for a tensor with levels of its own")
-            if t.buffer:
-                self.warn(t.name, "it has reuse buffers: other readers read every line of it from memory")
-            if t.preload:
-                self.warn(t.name, "it is preloaded: other readers read it from memory wherever they need it")
-            if t.scratchpad:
-                self.warn(t.name, "it lies in the scratchpad: other readers take it for a tensor in memory")
-            if t.resident:
-                self.warn(t.name, "it is resident: other readers take it for a tensor in memory")
+            for placement, warning in PLACED:
+                if value := getattr(t, placement):
+                    self.warn(t.name, f"it {warning.format(value)}")
         message.outputs.extend(self.graph.outputs)
         for edge in self.graph.fiber_fifos:
             message.fiber_fifos.add(node=edge.node, input=edge.input)

@@ -62,8 +62,7 @@ class PublicStreams:
         return min(companions, key=lambda p: (facts[p].nullable, facts[p].type.kind, p.output), default=None)
 
     def broadcasts(self) -> dict[n.Edge, int]:
-        """Return for each input the number of broadcasts (0 or 1) that a token passes on its way there. A stream with several
-        readers has one."""
+        """Return for each input the broadcasts (0 or 1) that a token passes: one if its stream has several readers."""
         counts = Counter(port for ports in self.reads.values() for port in ports)
         passed = {edge: max((int(counts[port] > 1) for port in ports), default=0) for edge, ports in self.reads.items()}
         for locate, join in self.passing.items():

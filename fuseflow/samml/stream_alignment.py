@@ -46,8 +46,7 @@ class StreamShape:
         return depth
 
     def covers(self, sizes: Sequence[int]) -> bool:
-        """Return whether the structure has all coordinates of dimensions of these sizes, outermost first, and no level above
-        them."""
+        """Return whether the structure has all coordinates of dimensions of these sizes, outermost first, and nothing above."""
         shape: StreamShape | None = self
         for size in reversed(sizes):
             if shape is None or shape.origin != ("full", size):
@@ -82,12 +81,10 @@ class StreamShapes:
         self._shapes: dict[tuple[StreamShape, tuple[Hashable, ...]], StreamShape] = {}
         self._aligned: dict[tuple[StreamShape, StreamShape, StreamShape], StreamShape] = {}
         self._undealt: dict[tuple[StreamShape, StreamShape], StreamShape | None] = {}
-        """The whole structure by a lane's share and the structure dealt to the lane; None where the share does not determine
-        it."""
+        """The whole structure by a lane's share and the structure dealt; None where the share does not determine it."""
 
     def below(self, parent: StreamShape, *origin: Hashable) -> StreamShape:
-        """Return the structure one level below `parent` with an origin. Equal origins below equal parents are the same
-        structure."""
+        """Return the structure below `parent` with an origin: the same one for equal origins below equal parents."""
         key = parent, origin
         if key not in self._shapes:
             self._shapes[key] = StreamShape(parent, origin)

@@ -16,6 +16,7 @@ from fuseflow.tile_ops import TileShape
 
 Kind: TypeAlias = Literal["crd", "ref", "val"]
 
+KINDS: tuple[Kind, ...] = get_args(Kind)
 UNBOUNDED = 1 << 62
 """The bound of the coordinates of streams that hold none."""
 
@@ -68,6 +69,20 @@ def stream_patterns(streams: str) -> tuple[tuple[StreamPattern, ...], tuple[Stre
 def input_kinds(streams: str) -> tuple[str, ...]:
     """Return the kinds of the inputs in a text that `stream_patterns` reads, in order."""
     return tuple(pattern.kinds for pattern in stream_patterns(streams)[0])
+
+
+@cache
+def output_types(streams: str) -> tuple[tuple[Kind | int, int], ...]:
+    """Return the kind and the levels beyond the depth `d` of each output in a text that `stream_patterns` reads. In place of the kind is
+    the number of the input of the same type.
+
+    >>> output_types("parent: ref(d) -> crd: crd(d+1), ref: ref(d+1)")
+    (('crd', 1), ('ref', 1))
+    """
+    inputs, outputs = stream_patterns(streams)
+    like: dict[str, Kind | int] = {pattern.name: k for k, pattern in enumerate(inputs)}
+    like |= {kind: kind for kind in KINDS}
+    return tuple((like[output.kinds], int(output.depth.removeprefix("d") or 0)) for output in outputs)
 
 
 @cache
@@ -155,8 +170,7 @@ class TensorDecl:
         return self
 
     def level_tensor(self, level: int) -> str:
-        """Return the name of the tensor that a scan of a level names: another tensor if the level is shared with that
-        (`outer`)."""
+        """Return the tensor that a scan of a level names: another one if the level is shared with that (`outer`)."""
         return self.outer[0] if self.outer is not None and level < self.outer[1] else self.name
 
     @property
@@ -179,8 +193,7 @@ class TensorDecl:
         return self.shape[self.format.order[level]]
 
     def is_single(self, level: int) -> bool:
-        """Return whether each fiber of a storage level has exactly one coordinate. Then references below the level equal those
-        above."""
+        """Return whether each fiber of a storage level has exactly one coordinate, so references below equal those above."""
         return self.format.levels[level].full and self.size(level) == 1
 
     @property

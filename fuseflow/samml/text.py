@@ -55,14 +55,10 @@ def show(graph: n.Graph) -> str:
     lines += [""] if graph.fiber_fifos or graph.depths or graph.hops or graph.turns or graph.node_hops else []
     lines += [f"fiber_fifo {edge.node}[{edge.input}]" for edge in graph.fiber_fifos]
     lines += [f"depth {edge.node}[{edge.input}] {depth}" for edge, depth in graph.depths]
-    lines += [f"hops {edge.node}[{edge.input}] {_show_hops(hops)}" for edge, hops in graph.hops]
+    lines += [f"hops {edge.node}[{edge.input}] {hops.count}{'' if hops.slots else ' slots=0'}" for edge, hops in graph.hops]
     lines += [f"turn {node} {turn.number} of {turn.of}" for node, turn in graph.turns]
     lines += [f"node_hops {node} inner={hops.inner} loop={hops.loop} port={hops.port}" for node, hops in graph.node_hops]
     return "\n".join(lines) + "\n"
-
-
-def _show_hops(hops: n.Hops) -> str:
-    return str(hops.count) if hops.slots else f"{hops.count} slots=0"
 
 
 def show_attributes(node: n.Node) -> str:
@@ -87,10 +83,7 @@ def _show_tensor(tensor: n.TensorDecl) -> str:
     fill = show_number(tensor.fill)
     words += [f"fill {fill}"] if fill != "0" else []  # -0 is not 0 here
     words += ["resident"] if tensor.resident else []
-    words += [f"buffer {tensor.buffer}"] if tensor.buffer else []
-    words += [f"preload {tensor.preload}"] if tensor.preload else []
-    words += [f"scratchpad {tensor.scratchpad}"] if tensor.scratchpad else []
-    words += [f"like {tensor.like}"] if tensor.like else []
+    words += [f"{key} {value}" for key in ("buffer", "preload", "scratchpad", "like") if (value := getattr(tensor, key))]
     return " ".join(words)
 
 
@@ -104,8 +97,7 @@ def _show_node(node: n.Node, by_name: Mapping[str, n.Node]) -> str:
 
 
 def parse(text: str, file: str = "<text>") -> n.Graph:
-    """Return the graph in a text; `file` names it in errors. Raises `GraphError` with the line; `verify` checks whether the graph
-    is valid."""
+    """Return the graph in a text; `file` names it in errors. Raises `GraphError` with the line; `verify` checks the graph."""
     reader = _Reader()
     for number, line in enumerate(text.splitlines(), 1):
         statement = line.partition("#")[0].strip() if not line.startswith("graph ") else line.strip()

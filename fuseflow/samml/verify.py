@@ -9,22 +9,29 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import NoReturn, TypeAlias
+from typing import NoReturn, TypeAlias, TypeVar
 
 from fuseflow.errors import GraphError, did_you_mean
 from fuseflow.ops import canonical
 from fuseflow.samml import nodes as n
-from fuseflow.samml.lane_writers import LaneWriter
 from fuseflow.samml.node_check import GraphContext, NodeCheck, StreamFacts
 from fuseflow.samml.stream_alignment import StreamShape, StreamShapes
+from fuseflow.samml.writers import LaneWriter
 from fuseflow.tensors.dtypes import DTYPES
 
+K = TypeVar("K", bound=Hashable)
 Writer: TypeAlias = n.WriteLevel | n.WriteValues
 
 PRELOAD_HINT = "how many entries a compressed level has is known in a run alone: store it dense, or read it as it is needed"
+READ_ONLY = (
+    ("resident", "is resident", "lie in the configuration"),
+    ("buffer", "has a reuse buffer", "be read again"),
+    ("preload", "is preloaded", "be read ahead"),
+)
+"""The placements that no output has, with the reason."""
 NAME = re.compile(r"[^\s()\[\],;#=]+")
 """A pattern for the names of tensors and nodes, so that the text form can hold them."""
 
@@ -111,12 +118,9 @@ def _verify_tensors(graph: n.Graph) -> None:
     for name in graph.outputs:
         if name not in graph.declared:
             _refuse(graph, f"output `{name}` is not declared", did_you_mean(name, graph.declared))
-        if graph.declared[name].resident:
-            _refuse(graph, f"output `{name}` is resident", "only what is read can lie in the configuration")
-        if graph.declared[name].buffer:
-            _refuse(graph, f"output `{name}` has a reuse buffer", "only what is read can be read again")
-        if graph.declared[name].preload:
-            _refuse(graph, f"output `{name}` is preloaded", "only what is read can be read ahead")
+        for placement, why, hint in READ_ONLY:
+            if getattr(graph.declared[name], placement):
+                _refuse(graph, f"output `{name}` {why}", f"only what is read can {hint}")
 
 
 def _verify_tensor(graph: n.Graph, tensor: n.TensorDecl) -> None:
@@ -182,9 +186,13 @@ def _verify_name(graph: n.Graph, thing: str, name: str) -> None:
 
 
 def _verify_unique(graph: n.Graph, thing: str, names: Sequence[str]) -> None:
-    twice = next((name for name, count in Counter(names).items() if count > 1), None)
-    if twice is not None:
+    if (twice := _twice(names)) is not None:
         _refuse(graph, f"two {thing}s are named `{twice}`")
+
+
+def _twice(keys: Iterable[K]) -> K | None:
+    """Return the first key that is there more than once, or None."""
+    return next((key for key, count in Counter(keys).items() if count > 1), None)
 
 
 def _verify_outputs(graph: n.Graph, prover: StreamProver) -> None:
@@ -304,8 +312,7 @@ def _verify_edges(graph: n.Graph) -> None:
     for edge, depth in graph.depths:
         if depth < 1:
             _refuse(graph, f"the FIFO depth of input {edge.input} of `{edge.node}` is {depth}")
-    if len(dict(graph.hops)) < len(graph.hops):
-        twice = next(edge for edge, count in Counter(edge for edge, _ in graph.hops).items() if count > 1)
+    if (twice := _twice(edge for edge, _ in graph.hops)) is not None:
         _refuse(graph, f"input {twice.input} of `{twice.node}` has hops twice")
     for name, count in Counter(name for name, _ in graph.node_hops).items():
         if name not in names:
@@ -326,8 +333,7 @@ def _verify_turns(graph: n.Graph) -> None:
         node = names[name]
         if not isinstance(node, n.TensorUser) or not node.asks_memory(graph.declared):
             _refuse(graph, f"`{name}` has a turn at a port, and does not ask the memory")
-    if len(dict(graph.turns)) < len(graph.turns):
-        twice = next(name for name, count in Counter(name for name, _ in graph.turns).items() if count > 1)
+    if (twice := _twice(name for name, _ in graph.turns)) is not None:
         _refuse(graph, f"`{twice}` has two turns at ports")
 
 

@@ -8,8 +8,8 @@ from math import inf
 
 from fuseflow.errors import GraphError, MachineError, SimulationError, TensorError, did_you_mean
 from fuseflow.garbage_collection import collection_paused
-from fuseflow.machine.edge_fifos import require_slots_behind_hops
 from fuseflow.machine.machine import Machine
+from fuseflow.machine.timing import require_slots_behind_hops
 from fuseflow.memory.memory_interface import ControllerFactory
 from fuseflow.memory.statistics import MemoryStatistics
 from fuseflow.samml import tokens
@@ -17,8 +17,7 @@ from fuseflow.samml.auxiliary_tensors import auxiliary_tensors
 from fuseflow.samml.nodes import Edge, Graph, Link, Locate, Port, TensorDecl
 from fuseflow.sim.configuration_load import ConfigurationLoad, configuration_bytes, require_room
 from fuseflow.sim.engine_names import Engine
-from fuseflow.sim.outcome.deadlock import Deadlock, deadlock_error, sufficient_depths
-from fuseflow.sim.outcome.lane_depths import collector_depths, final_depths, lane_copies
+from fuseflow.sim.outcome.deadlock import Deadlock, collector_depths, deadlock_error, final_depths, lane_copies, sufficient_depths
 from fuseflow.sim.outcome.output_tensors import as_declared, assemble
 from fuseflow.sim.outcome.statistics import (
     EdgeStatistics,

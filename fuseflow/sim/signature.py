@@ -11,12 +11,11 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Hashable, Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 
 import numpy as np
 
-from fuseflow.memory.layout import used_tensors
-from fuseflow.samml.nodes import Graph, TensorDecl
+from fuseflow.samml.nodes import Graph
 from fuseflow.tensors import Tensor
 
 
@@ -35,34 +34,11 @@ def signature(graph: Graph, read: Mapping[str, Tensor]) -> Hashable | None:
     on values, too. `read` holds the tensors that the graph reads, by name."""
     if any(node.by_value for node in graph.nodes):
         return None
-    names = {name: n for n, name in enumerate(used_tensors(graph))}
-    place = {node.name: n for n, node in enumerate(graph.nodes)}
-    nodes = tuple(
-        (
-            type(node).__name__,
-            tuple((place[port.node], port.output) for port in node.inputs),
-            tuple(
-                names[value] if field.name == "tensor" else value
-                for field in fields(node)
-                if field.name not in ("name", "inputs")
-                for value in (getattr(node, field.name),)
-            ),
-        )
-        for node in graph.nodes
-    )
-    tensors = tuple(_declared(graph.declared[name], read.get(name)) for name in names)
-    shared = tuple(
-        (names[name], names.get(decl.outer[0]), decl.outer[1]) for name in names if (decl := graph.declared[name]).outer
-    )
-    written = tuple(names[name] for name in graph.outputs)
-    depths = tuple((place[edge.node], edge.input, depth) for edge, depth in graph.depths)
-    hops = tuple((place[edge.node], edge.input, hops.count, hops.slots) for edge, hops in graph.hops)
-    turns = tuple((place[name], turn) for name, turn in graph.turns)
-    inside = tuple((place[name], hops) for name, hops in graph.node_hops)
-    return repr(nodes), tensors, shared, written, depths, hops, turns, inside
+    structure = graph.structure
+    return structure.key, tuple(_pattern(read.get(name)) for name in structure.tensors)
 
 
-def _declared(declared: TensorDecl, tensor: Tensor | None) -> Hashable:
+def _pattern(tensor: Tensor | None) -> tuple[str, ...]:
+    """Return a digest of each array that says where entries are."""
     arrays = [a for level in tensor.levels for a in level.arrays.values()] if tensor is not None else []
-    pattern = tuple(hashlib.sha256(np.ascontiguousarray(array).data).hexdigest() for array in arrays)
-    return declared.shape, str(declared.format), declared.dtype, repr(declared.fill), declared.tile, declared.placement, pattern
+    return tuple(hashlib.sha256(np.ascontiguousarray(array).data).hexdigest() for array in arrays)

@@ -13,8 +13,7 @@ from fuseflow.memory.memory_interface import ControllerFactory
 from fuseflow.memory.settings import IdealMemory
 from fuseflow.samml.nodes import Edge, Graph
 from fuseflow.samml.verify import verify
-from fuseflow.sim.engine_names import ENGINES, Engine
-from fuseflow.sim.firing_limit_error import FiringLimitError
+from fuseflow.sim.engine_names import ENGINES, Engine, FiringLimitError
 from fuseflow.sim.outcome.deadlock import Deadlock
 from fuseflow.sim.outcome.statistics import Outcome
 from fuseflow.tensors import Tensor

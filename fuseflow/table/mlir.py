@@ -20,7 +20,7 @@ from fuseflow.errors import GraphError, did_you_mean
 from fuseflow.fusion.tree import Constant, Operation, Reduction, Selection, Tree, View, nodes
 from fuseflow.keep_rules import parse_rule
 from fuseflow.samml import nodes as n
-from fuseflow.samml.mlir_nodes import (
+from fuseflow.samml.mlir import (
     OPERATIONS,
     OUTPUT,
     check_types,

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import TypeAlias
 
 from fuseflow.fusion.tree import View
-from fuseflow.samml.node_content import content
+from fuseflow.samml.node import content
 from fuseflow.samml.nodes import Align, Port, Primitive, Repeat, Root, StreamType, stream_name
 from fuseflow.table.table import Recorder
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from fuseflow.samml.node_content import with_names
+from fuseflow.samml.node import with_names
 from fuseflow.samml.nodes import Drop, Graph, Port, Primitive, Select, TensorUser, TensorWriter
 from fuseflow.table.node_interning import NodeNames
 from fuseflow.table.table import TableNodes

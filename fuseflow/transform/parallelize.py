@@ -33,7 +33,6 @@ from typing import Literal, TypeAlias, TypeVar, assert_never
 
 from fuseflow.errors import ScheduleError
 from fuseflow.ops import REDUCERS
-from fuseflow.samml.lane_writers import LaneWriter, lane_writer
 from fuseflow.samml.node import TensorWriter
 from fuseflow.samml.nodes import (
     Accumulate,
@@ -58,6 +57,7 @@ from fuseflow.samml.nodes import (
 )
 from fuseflow.samml.stream_alignment import StreamShape, lists_are_full_or_empty
 from fuseflow.samml.verify import proved
+from fuseflow.samml.writers import LaneWriter, lane_writer
 from fuseflow.transform.lane_request import LaneRequest, Writers, refuse_too_many
 from fuseflow.transform.stream_levels import Loops, common_levels, stream_levels
 

@@ -12,11 +12,9 @@ import pytest
 from arrays import RecordedNetlist, recorded_netlists
 
 from fuseflow.array.anneal import anneal
-from fuseflow.array.exact import exact_placement
-from fuseflow.array.grid import Grid, Site
-from fuseflow.array.lower_bound import lower_bound
+from fuseflow.array.exact import exact_placement, lower_bound
+from fuseflow.array.grid import Grid, Placement, Site
 from fuseflow.array.netlist import Cell, Net, Netlist
-from fuseflow.array.placement import Placement
 from fuseflow.errors import ArrayError, UsageError
 
 QUICK = ("plasticine_gcn_none_relu", "plasticine_gcn_none_layer1_add", "onyx_gcn_none_relu")

@@ -16,11 +16,10 @@ from random_graphs.case import Case
 
 from fuseflow.array.anneal import anneal
 from fuseflow.array.capacity import tile_use
-from fuseflow.array.grid import Grid, Site
+from fuseflow.array.grid import Grid, Placement, Site
 from fuseflow.array.links import linked_graph
 from fuseflow.array.netlist import netlist_of
 from fuseflow.array.placed_region import PlacedRegion
-from fuseflow.array.placement import Placement
 from fuseflow.array.routing import route
 from fuseflow.array.settings import ArraySettings, load_array, read_array
 from fuseflow.samml.nodes import Edge, Graph, Hops, Link, NodeHops

@@ -7,9 +7,8 @@ from collections import Counter
 import pytest
 from arrays import SIZES, recorded_graph, recorded_netlists, with_footprint
 
-from fuseflow.array.grid import Grid
+from fuseflow.array.grid import Grid, Placement
 from fuseflow.array.netlist import Cell, Net, Netlist, netlist_of
-from fuseflow.array.placement import Placement
 from fuseflow.array.settings import load_array
 from fuseflow.errors import ArrayError
 from fuseflow.sim import load_machine

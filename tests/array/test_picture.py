@@ -8,11 +8,10 @@ from xml.etree import ElementTree
 import pytest
 from arrays import recorded_graph
 
-from fuseflow.array.grid import Grid
+from fuseflow.array.grid import Grid, Placement
 from fuseflow.array.netlist import Cell, Net, Netlist
 from fuseflow.array.picture import MOST_BYTES, picture
 from fuseflow.array.placed_region import PlacedRegion, PlacementSearch, place_region
-from fuseflow.array.placement import Placement
 from fuseflow.array.routing import route
 from fuseflow.array.settings import load_array, read_array
 

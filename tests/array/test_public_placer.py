@@ -15,9 +15,8 @@ import pytest
 from arrays import SIZES, recorded_graph, with_footprint
 
 from fuseflow.array.anneal import anneal
-from fuseflow.array.grid import Grid
+from fuseflow.array.grid import Grid, Placement, Site
 from fuseflow.array.netlist import Netlist, netlist_of
-from fuseflow.array.placement import Placement, Site
 from fuseflow.array.settings import load_array
 
 pytestmark = pytest.mark.skipif(shutil.which("placer") is None, reason="the public placer is not on the path")

@@ -11,9 +11,8 @@ from arrays import CAPACITY, LANES, recorded_graph, recorded_netlists
 import fuseflow as ff
 from fuseflow.array.anneal import anneal
 from fuseflow.array.capacity import tile_use
-from fuseflow.array.grid import Grid
+from fuseflow.array.grid import Grid, Placement
 from fuseflow.array.netlist import Cell, Net, Netlist, netlist_of
-from fuseflow.array.placement import Placement
 from fuseflow.array.routing import Route, Routing, route
 from fuseflow.array.settings import load_array, read_array
 from fuseflow.errors import ArrayError

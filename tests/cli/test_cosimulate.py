@@ -131,7 +131,7 @@ def test_stages_that_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     assert "`--placement` without `--array`" in failure("compile", *SPMM, "--emit", "hw", "--placement", tmp_path)
     (tmp_path / "mine.txt").write_text("mine")
     assert "is not empty and holds no `circuit.json`" in failure("compile", *SPMM, "--emit", "verilog", "-o", tmp_path)
-    monkeypatch.setattr("fuseflow.hardware.verilog.find_spec", lambda name: None)
+    monkeypatch.setattr("fuseflow.hardware.circuit_files.find_spec", lambda name: None)
     monkeypatch.setitem(__import__("sys").modules, "pycde", None)
     monkeypatch.setitem(__import__("sys").modules, "pycde.circt", None)
     assert install_command("pycde") in failure("compile", *SPMM, "--emit", "verilog", "-o", tmp_path / "v")

@@ -19,7 +19,7 @@ from fuseflow.dialects.listing import Definition, definitions, markdown
 from fuseflow.dialects.module import context
 from fuseflow.einsum.mlir import OPERATIONS as EINSUM_OPERATIONS
 from fuseflow.errors import GraphError
-from fuseflow.samml.mlir_nodes import MAX_LEVELS
+from fuseflow.samml.mlir import MAX_LEVELS
 from fuseflow.samml.nodes import NODE_TYPES
 
 ROOT = Path(__file__).parents[2]

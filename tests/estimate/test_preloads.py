@@ -9,7 +9,7 @@ from fuseflow.compiler import compile
 from fuseflow.einsum.parse import parse
 from fuseflow.estimate.memory_load import WrittenLines
 from fuseflow.run.compiled import Compiled
-from fuseflow.samml.lane_writers import LanePart
+from fuseflow.samml.writers import LanePart
 from fuseflow.schedule import Schedule
 
 NEIGHBOURS = """

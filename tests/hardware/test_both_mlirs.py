@@ -17,7 +17,7 @@ with torch_ir.Context() as context:
 CIRCT = """
 from pycde import circt
 from pycde.circt import ir as circt_ir
-from fuseflow.hardware.verilog import to_verilog
+from fuseflow.hardware.circuit_files import to_verilog
 TEXT = "hw.module @m(in %a : i1, out b : i1) { hw.output %a : i1 }"
 with circt_ir.Context() as context:
     circt.register_dialects(context)

@@ -7,7 +7,7 @@ import pytest
 
 import fuseflow as ff
 from fuseflow.einsum.parse import parse
-from fuseflow.samml.lane_writers import WriteLaneValues
+from fuseflow.samml.writers import WriteLaneValues
 
 PRODUCT = "tensor A[8, 8] {a}\ntensor B[8, 4] dense\nY[i, j] = sum(k) A[i, k] * B[k, j]\noutput Y"
 

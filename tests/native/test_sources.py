@@ -15,7 +15,7 @@ from fuseflow.native import sources
 from fuseflow.native.signatures import ELEMENTWISE, KERNEL, SWEEP
 from fuseflow.native.sources import KernelError, bytecode_digest, parts_of, source_digest
 from fuseflow.sim.engine.kernels.elementwise_functions import elementwise
-from fuseflow.sim.engine.kernels.root import run_root
+from fuseflow.sim.engine.kernels.levels import run_root
 
 SOURCE = """
 from fuseflow.native.records import Record, get_int, inline
@@ -86,7 +86,7 @@ def test_a_kernel_that_was_edited_in_memory_only_is_told_by_its_bytecode(tmp_pat
 def test_digests_are_the_same_in_another_process() -> None:
     script = (
         "from fuseflow.native.sources import *; from fuseflow.native.signatures import KERNEL\n"
-        "from fuseflow.sim.engine.kernels.root import run_root\n"
+        "from fuseflow.sim.engine.kernels.levels import run_root\n"
         "print(source_digest(run_root, KERNEL), bytecode_digest(run_root), sep='|')"
     )
     printed = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True).stdout.strip()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from fuseflow.ops import OPERATORS, REDUCERS
-from fuseflow.resources.resource_count import ARITHMETIC
+from fuseflow.resources.area import ARITHMETIC
 from fuseflow.samml import nodes as n
 from fuseflow.tile_ops import ALU_FUNCTIONS
 

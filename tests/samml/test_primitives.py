@@ -13,16 +13,15 @@ from fuseflow.errors import GraphError
 from fuseflow.samml import nodes as n
 from fuseflow.samml import proto_messages, proto_reader
 from fuseflow.samml import tortilla_pb2 as pb
-from fuseflow.samml.node import Area, AttributeType, Grain, Role, require_entry
-from fuseflow.samml.node_content import with_names
+from fuseflow.samml.node import Area, AttributeType, Grain, Role, require_entry, with_names
 from fuseflow.samml.stream_tensor_types import StreamPattern, stream_patterns
 from fuseflow.sim.engine import kernels
 from fuseflow.sim.engine.kernels import comal as comal_kernels
-from fuseflow.sim.reference import build
 from fuseflow.sim.reference import comal as comal_rules
+from fuseflow.sim.reference import execute
 
 COMPLETE: Mapping[str, Mapping[type[n.Node], object]] = {
-    "rules of the reference simulator (sim/reference)": build.RULES,
+    "rules of the reference simulator (sim/reference)": execute.RULES,
     "kernels (sim/engine/kernels)": kernels.RULES,
 }
 
@@ -36,7 +35,7 @@ def test_tables_have_every_primitive(table: str) -> None:
 
 def test_the_rules_of_comal_replace_others() -> None:
     assert comal_kernels.COMAL_RULES.keys() <= kernels.RULES.keys()
-    assert comal_rules.RULES.keys() <= build.RULES.keys()
+    assert comal_rules.RULES.keys() <= execute.RULES.keys()
 
 
 def test_every_message_is_read() -> None:
@@ -51,7 +50,7 @@ def test_facts_are_declared(kind: type[n.Node]) -> None:
     assert kind.role in get_args(Role)
     assert kind.grain in get_args(Grain)
     assert isinstance(kind.area, Area)
-    for fact in ("outputs", "carries", "check"):
+    for fact in ("carries", "check"):
         assert getattr(kind, fact) is not getattr(n.Node, fact), f"{kind.__name__} does not declare `{fact}`"
     assert all(attribute.type in get_args(AttributeType) for attribute in n.ATTRIBUTES[kind])
 

@@ -9,7 +9,7 @@ import pytest
 
 from fuseflow.machine import comal as comal_rules
 from fuseflow.sim import Engine
-from fuseflow.sim.reference import build
+from fuseflow.sim.reference import execute
 
 
 @pytest.mark.parametrize("engine", ["reference", "fast"])
@@ -33,5 +33,5 @@ def test_a_wrong_rule_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
     case = next(case for case in comal_own.small_cases() if case.category == "F2")
     assert comal_own.faults(replace(case, cycles=case.cycles + 1), "reference")
     assert comal_own.faults(replace(case, finish={**case.finish, "root": 3}), "reference")
-    monkeypatch.setattr(build, "broadcast_delays", lambda graph: dict.fromkeys(comal_rules.broadcast_delays(graph), 0))
+    monkeypatch.setattr(execute, "broadcast_delays", lambda graph: dict.fromkeys(comal_rules.broadcast_delays(graph), 0))
     assert comal_own.faults(case, "reference")

@@ -19,9 +19,9 @@ from fuseflow.estimate.graph_counts import count_graph
 from fuseflow.estimate.node_work import firings
 from fuseflow.memory.settings import IdealMemory
 from fuseflow.samml import mlir, protobuf
-from fuseflow.samml.lane_writers import LanePart, WriteLaneValues, lane_part
 from fuseflow.samml.text import parse, show
 from fuseflow.samml.verify import verify
+from fuseflow.samml.writers import LanePart, WriteLaneValues, lane_part
 from fuseflow.sim import Machine, load_machine, simulate
 from fuseflow.sim.outcome.statistics import Outcome
 from fuseflow.sim.reference.execute import execute as reference

@@ -9,8 +9,7 @@ from fuseflow.errors import MachineError
 from fuseflow.samml.nodes import Graph, Turn
 from fuseflow.samml.text import parse
 from fuseflow.sim import Simulation, load_machine, simulate
-from fuseflow.sim.reference.build import build_network
-from fuseflow.sim.reference.execute import run_network
+from fuseflow.sim.reference.execute import build_network, run_network
 from fuseflow.sim.signature import signature
 from fuseflow.tensors import Format, pack
 

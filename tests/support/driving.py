@@ -10,9 +10,8 @@ from fuseflow.machine.timing import NodeTiming
 from fuseflow.samml import nodes as n
 from fuseflow.samml.tokens import D, Stop, Stream, parse
 from fuseflow.sim import Machine
-from fuseflow.sim.outcome.writer_streams import WriterStream
-from fuseflow.sim.reference.build import RULES, Network, add_processes
-from fuseflow.sim.reference.execute import run_network
+from fuseflow.sim.outcome.output_tensors import WriterStream
+from fuseflow.sim.reference.execute import RULES, Network, add_processes, run_network
 from fuseflow.sim.reference.node_context import NodeContext, Rule
 from fuseflow.sim.reference.timed_process import BoundedFifo, Fifo, Item, Slots, make_output
 from fuseflow.tensors import Tensor

@@ -38,8 +38,7 @@ from fuseflow.machine.machine import Machine, UnitCycles, UnitIntervals
 from fuseflow.memory.settings import TimedMemory
 from fuseflow.primitives.write import WRITTEN
 from fuseflow.samml.nodes import Locate, Port, TensorWriter
-from fuseflow.sim.reference.build import Network, build_network
-from fuseflow.sim.reference.execute import run_network
+from fuseflow.sim.reference.execute import Network, build_network, run_network
 from fuseflow.sim.reference.timed_process import Process, TurnProcess
 from fuseflow.tile_ops import TILE_FOLDS
 

@@ -19,12 +19,12 @@ from fuseflow.firing_rules.rules import STOP, Module, Register, Rule
 from fuseflow.hardware.circuit import Channel, Circuit, Unit, build_circuit
 from fuseflow.hardware.comparison import Simulated, first_difference
 from fuseflow.hardware.evaluate import evaluate
-from fuseflow.hardware.primitives import remote_write
+from fuseflow.hardware.primitives import remote_moves
 from fuseflow.hardware.primitives.memory_ports import Advance, LanePort, WritePort
 from fuseflow.hardware.python_code import Step
 from fuseflow.hardware.tile_array import ARRAY, TILE_WORK, Row, copy_work
 from fuseflow.machine.machine import Machine, UnitIntervals
-from fuseflow.samml.lane_writers import LanePart
+from fuseflow.samml.writers import LanePart
 
 Change = Callable[[Module, Rule], Rule]
 
@@ -193,10 +193,10 @@ def lane_faults() -> Iterator[Fault]:
 
 def _with_part(change: Callable[[LanePart], LanePart]) -> Callable[[Circuit], Circuit]:
     """A circuit whose ports have other places."""
-    place = remote_write.lane_part
+    place = remote_moves.lane_part
 
     def planted(circuit: Circuit) -> Circuit:
-        with mock.patch.object(remote_write, "lane_part", lambda node, decl: change(place(node, decl))):
+        with mock.patch.object(remote_moves, "lane_part", lambda node, decl: change(place(node, decl))):
             return build_circuit(circuit.graph, circuit.machine)
 
     return planted
@@ -207,7 +207,7 @@ def _with_port(**changed: object) -> Callable[[Circuit], Circuit]:
     faulty = type("LanePort", (LanePort,), changed)
 
     def planted(circuit: Circuit) -> Circuit:
-        with mock.patch.object(remote_write, "LanePort", faulty):
+        with mock.patch.object(remote_moves, "LanePort", faulty):
             return build_circuit(circuit.graph, circuit.machine)
 
     return planted

@@ -18,10 +18,9 @@ from fuseflow.errors import SimulationError
 from fuseflow.samml.nodes import Accumulate, Edge, Hops, Node, NodeHops
 from fuseflow.samml.tokens import D
 from fuseflow.sim.outcome.deadlock import Deadlock
+from fuseflow.sim.outcome.output_tensors import with_lanes_gathered
 from fuseflow.sim.outcome.statistics import Outcome, edges, run_cycles
-from fuseflow.sim.outcome.writer_streams import with_lanes_gathered
-from fuseflow.sim.reference.build import Network, build_network
-from fuseflow.sim.reference.execute import network_statistics, run_network
+from fuseflow.sim.reference.execute import Network, build_network, network_statistics, run_network
 from fuseflow.sim.reference.timed_process import (
     BoundedFifo,
     BoundedOutput,

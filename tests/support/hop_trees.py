@@ -15,10 +15,9 @@ from random_graphs.compare import differences_of_streams
 from fuseflow.errors import SimulationError
 from fuseflow.samml.nodes import Edge, Graph, Hops, Link, Port, Primitive
 from fuseflow.sim.outcome.deadlock import Deadlock
+from fuseflow.sim.outcome.output_tensors import with_lanes_gathered
 from fuseflow.sim.outcome.statistics import run_cycles
-from fuseflow.sim.outcome.writer_streams import with_lanes_gathered
-from fuseflow.sim.reference.build import Network, build_network
-from fuseflow.sim.reference.execute import network_statistics, run_network
+from fuseflow.sim.reference.execute import Network, build_network, network_statistics, run_network
 from fuseflow.sim.reference.timed_process import BoundedFifo, BoundedOutput, Fifo, make_output
 
 DEPTHS = (2, 3, 5, 8, 16, 64)

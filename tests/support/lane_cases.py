@@ -16,8 +16,8 @@ from memories import at_dram, at_memory, random_fixed_memory
 from random_graphs import Case
 
 from fuseflow.samml import nodes as n
-from fuseflow.samml.lane_writers import lane_writer
 from fuseflow.samml.verify import verify
+from fuseflow.samml.writers import lane_writer
 from fuseflow.sim import Machine
 from fuseflow.tensors import Format, from_coordinates
 from fuseflow.tile_ops import TileShape

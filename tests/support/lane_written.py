@@ -10,8 +10,8 @@ import numpy as np
 from memories import at_memory, random_fixed_memory
 from random_graphs.case import Case
 
-from fuseflow.samml.lane_writers import LanePart, lane_writer
 from fuseflow.samml.nodes import Fork, Graph, Load, Merge, Port, Primitive, Root, Scan, TensorDecl, WriteLevel, WriteValues
+from fuseflow.samml.writers import LanePart, lane_writer
 from fuseflow.sim import Machine, load_machine
 from fuseflow.tensors import DTYPES, Format, from_coordinates
 from fuseflow.tile_ops import TileShape

@@ -8,9 +8,8 @@ from pathlib import Path
 
 from workspace_graphs import workspace_graph
 
-from fuseflow.hardware.circuit_files import save_verilog
+from fuseflow.hardware.circuit_files import library_closure, save_verilog
 from fuseflow.hardware.rtl_simulators import library_text
-from fuseflow.hardware.verilog import library_closure
 from fuseflow.sim import load_machine
 
 SIDES = {

@@ -37,8 +37,8 @@ from fuseflow.einsum.nodes import Keep, Program, Reduce, Split, accesses, walk
 from fuseflow.errors import FuseFlowError
 from fuseflow.fusion.region_program import as_program
 from fuseflow.keep_rules import Largest, Threshold
-from fuseflow.samml.lane_writers import LaneWriter
 from fuseflow.samml.nodes import Graph, Join, Port, Range, Scan
+from fuseflow.samml.writers import LaneWriter
 from fuseflow.tensors import DTYPES, Tensor
 from fuseflow.tensors.levels import NM
 

@@ -18,9 +18,8 @@ import click
 from host import JSON, finish
 
 from fuseflow.array.anneal import anneal, anneal_seed
-from fuseflow.array.exact import exact_placement
+from fuseflow.array.exact import exact_placement, lower_bound
 from fuseflow.array.grid import Grid
-from fuseflow.array.lower_bound import lower_bound
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "tests" / "support"))
 from arrays import RecordedNetlist, recorded_netlists

@@ -13,8 +13,7 @@ from fuseflow.cli.request import ProgramRequest, region_number
 from fuseflow.cli.run_options import Target
 from fuseflow.errors import CheckError, HardwareError, UsageError
 from fuseflow.hardware.area.circuit_area import circuit_areas
-from fuseflow.hardware.area.liberty import read_liberty
-from fuseflow.hardware.area.synthesis import version
+from fuseflow.hardware.area.synthesis import read_liberty, version
 from fuseflow.hardware.circuit_files import bounded_circuit
 from fuseflow.hardware.cosimulate import Cosimulation, cosimulate
 from fuseflow.hardware.rtl_simulators import PYTHON, find_tool

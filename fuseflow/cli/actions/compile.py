@@ -24,8 +24,7 @@ from fuseflow.cli.request import ProgramRequest
 from fuseflow.cli.run_options import Target
 from fuseflow.cli.stage_dump import StageDump
 from fuseflow.errors import UsageError
-from fuseflow.hardware.circuit_files import MANIFEST
-from fuseflow.hardware.verilog import require_circt
+from fuseflow.hardware.circuit_files import MANIFEST, require_circt
 from fuseflow.lower.schedule_annotations import unstated_sections
 from fuseflow.machine.files import load_machine
 from fuseflow.machine.machine import Machine

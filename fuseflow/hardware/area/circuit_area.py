@@ -6,9 +6,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from fuseflow.hardware.area.liberty import Liberty
 from fuseflow.hardware.area.parts import CircuitParts, Part, PartKind
-from fuseflow.hardware.area.synthesis import Cells, KeptCells, synthesize, version
+from fuseflow.hardware.area.synthesis import Cells, KeptCells, Liberty, synthesize, version
 from fuseflow.hardware.circuit import Circuit
 from fuseflow.loop_progress import counted
 from fuseflow.resources.gate_areas import FLIP_FLOP, GATE_EQUIVALENT, MEMORY_BIT, TECHNOLOGY, gate_area
@@ -16,8 +15,7 @@ from fuseflow.resources.gate_areas import FLIP_FLOP, GATE_EQUIVALENT, MEMORY_BIT
 
 @dataclass(frozen=True, slots=True)
 class PartArea:
-    """The area of one part, and `count`, the number of such parts. `flip_flops` is the number in one part, and `bits` the bits of
-    a memory."""
+    """The area, flip-flops and bits of memory of one part, and `count`, the number of such parts."""
 
     part: Part
     count: int

@@ -12,16 +12,15 @@ from typing import Literal, TypeAlias
 from fuseflow.errors import HardwareError
 from fuseflow.hardware.axi_ports import memory_ports, port_instance
 from fuseflow.hardware.circuit import FIFO, HOP, REGISTERS, Channel, Circuit, is_on_chip
+from fuseflow.hardware.circuit_files import library_closure
 from fuseflow.hardware.emit import emit_units, module_body
 from fuseflow.hardware.live_bits import kept_bits
 from fuseflow.hardware.rtl_simulators import CHANNEL_MEMORY, library_text
 from fuseflow.hardware.top import instance_name, require_bounds
-from fuseflow.hardware.verilog import library_closure
 from fuseflow.memory.settings import TimedMemory
 
 PartKind: TypeAlias = Literal["primitive", "fifo", "unit", "port", "memory"]
-"""The kind of a part: the control of a node, a FIFO, a unit of arithmetic, a port at the memory, or a memory on the chip, as in
-workspaces and deep FIFOs."""
+"""The kind of a part: the control of a node, a FIFO, a unit of arithmetic, a port at the memory, or a memory on the chip."""
 
 MEMORY = CHANNEL_MEMORY.removesuffix(".sv")
 _INSTANCE = re.compile(r'hw\.instance "[^"]*" @(\w+)(?:<([^>]*)>)?\(')
@@ -131,8 +130,7 @@ def _fifos(channel: Channel, width: int) -> Iterator[Part]:
 
 @cache
 def shallow_slots(module: str = FIFO) -> int:
-    """Return the most tokens that the FIFO `module` keeps in flip-flops, read from its SystemVerilog. A deeper FIFO has a
-    memory."""
+    """Return the most tokens that the FIFO `module` keeps in flip-flops, from its SystemVerilog. A deeper one has a memory."""
     depth = re.search(r"SHALLOW = (\d+);", library_text(f"{module}.sv"))
     assert depth is not None
     return int(depth[1])

@@ -12,21 +12,65 @@ import re
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 from fuseflow.errors import FileError, HardwareError
-from fuseflow.filesystem import parse_json
-from fuseflow.hardware.area.liberty import Liberty
+from fuseflow.filesystem import parse_json, read_text
 from fuseflow.hardware.area.parts import CircuitParts, Part
+from fuseflow.hardware.circuit_files import to_verilog
 from fuseflow.hardware.rtl_simulators import CHANNEL_MEMORY, library_text
 from fuseflow.hardware.top import emit_circuit
-from fuseflow.hardware.verilog import to_verilog
 from fuseflow.private_store import cache_root, private_directory, read_private, write_private
 from fuseflow.resources.gate_areas import SQUARE_MICROMETRES
+
+MOST_BYTES = 64 * 1024 * 1024
+"""The largest size of a library file."""
+_CELL = re.compile(r"\bcell\s*\(\s*\"?([\w.$\[\]]+)\"?\s*\)\s*\{")
+_FLIP_FLOP = re.compile(r"\bff\s*\(")
+_LIBRARY = re.compile(r"\blibrary\s*\(\s*\"?([\w.$-]+)\"?\s*\)\s*\{")
+_CELL_AREA = re.compile(r"\barea\s*:\s*\"?([0-9.eE+-]+)\"?\s*;")
+
+
+@dataclass(frozen=True, slots=True)
+class Liberty:
+    """The text of a library that has at least one cell with an area, and a flip-flop. `name` is the library's name in the text.
+    `flip_flops` are the names of the cells that are flip-flops."""
+
+    path: Path
+    name: str
+    text: str
+    flip_flops: frozenset[str]
+
+
+def read_liberty(path: Path) -> Liberty:
+    """Read a library of cells. Raises `FileError` if it cannot be read, is too large, or lacks cells, areas or a flip-flop."""
+    text = read_text(path, "the liberty file", MOST_BYTES)
+    library = _LIBRARY.search(text)
+    if library is None:
+        raise FileError(
+            f"`{path}` is no liberty file: it has no `library (NAME) {{`", hint="a library of cells in the Liberty format"
+        )
+    if not _CELL.search(text) or not _CELL_AREA.search(text):
+        raise FileError(f"liberty file `{path}` has no cell with an `area`", hint="areas are what it is read for")
+    flip_flops = frozenset(_flip_flops(text))
+    if not flip_flops:
+        raise FileError(
+            f"liberty file `{path}` has no flip-flop, a cell with an `ff (...)` group",
+            hint="take the library of sequential and combinational cells together",
+        )
+    return Liberty(path, library[1], text, flip_flops)
+
+
+def _flip_flops(text: str) -> Iterator[str]:
+    cells = list(_CELL.finditer(text))
+    for cell, behind in zip(cells, (*(other.start() for other in cells[1:]), len(text)), strict=True):
+        if _FLIP_FLOP.search(text, cell.end(), behind):
+            yield cell[1]
+
 
 PROGRAM = "yosys"
 GATES = "NAND,NOR,AND,OR,XOR,XNOR,MUX,AOI3,OAI3"
@@ -42,8 +86,7 @@ SECONDS = 600
 """The most seconds of one synthesis."""
 PROBE = "module probe(input c, input a, input b, output reg q);\n  always @(posedge c) q <= a & b;\nendmodule\n"
 PROBE_SECONDS, BYTES_A_SECOND, PROBE_KILOBYTES = 2, 1 << 20, 1 << 20
-"""The limits of the first use of a library: processor seconds, bytes of the library for each further second, and kilobytes of
-memory."""
+"""The limits of a library's first use: processor seconds, bytes of the library for each further second, kilobytes of memory."""
 STEPS = "proc\nflatten\nsynth -run coarse: -noabc -nordff\ndfflegalize -cell $_DFF_P_ x\nsimplemap"
 """The steps that turn a module into simple gates and flip-flops. Read ports of memories get no registers."""
 

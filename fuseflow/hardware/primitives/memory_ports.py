@@ -16,11 +16,10 @@ from fuseflow.firing_rules.expressions import NO, YES, Expr, const, count_bits, 
 from fuseflow.firing_rules.rules import Head, Module
 from fuseflow.hardware.node_context import NodeContext
 from fuseflow.memory.settings import TimedMemory
-from fuseflow.samml.lane_writers import LanePart
+from fuseflow.samml.writers import LanePart
 
 Gives = Callable[[Expr], Mapping[str, Expr]]
-"""A function that returns the tokens of the last requesting firing, from the number of answers after which the last line has
-come."""
+"""A function from the number of answers after which the last line has come to the tokens of the last requesting firing."""
 
 LINES = "_lines"
 """The suffix, after the kind, of the name of an array with one element: the number of lines that a port fetches ahead."""
@@ -104,8 +103,7 @@ class ReadPort(ABC):
     def ask(
         self, label: str, when: Expr, bits: Bits, takes: Sequence[Head], gives: Gives, sets: Mapping[str, Expr | int], on: str
     ) -> None:
-        """Add the rules with which process `on`, if `when` holds, requests bits. The last firing takes `takes`, emits `gives` and
-        sets `sets`."""
+        """Add the rules of process `on` that, if `when`, request bits. The last firing takes `takes`, emits `gives` and sets `sets`."""
 
     @abstractmethod
     def is_answered(self, needed: Expr) -> Expr:
@@ -146,8 +144,7 @@ class DemandPort(ReadPort):
         m.rule(label, when & at.is_(last), takes, gives=given, sets={**sets, **after, **issued}, on=on)
 
     def is_answered(self, needed: Expr) -> Expr:
-        """Return the condition that `needed` answers came. Both counts wrap around, and differ by less than half of their
-        range."""
+        """Return the condition that `needed` answers came. Both counts wrap, and differ by less than half of their range."""
         return (self.answers - needed).bits(needed.width - 1, 1).is_(0)
 
 
@@ -183,8 +180,7 @@ class PrefetchPort(ReadPort):
 
 
 def read_port(context: NodeContext, m: Module, kind: str, extent: Extent) -> ReadPort:
-    """Return a port that reads an array of a node: ahead of use if the node reads in order and the memory prefetches, else on
-    demand."""
+    """Return a port that reads an array of a node: ahead of use if the node reads in order and the memory prefetches."""
     assert context.memory is not None
     if context.in_order and context.memory.prefetch:
         return PrefetchPort(m, kind, context.memory, extent, loaded(context, m))
@@ -211,8 +207,7 @@ class WritePort:
     full. A firing writes `size` bits, which fill at most `most` lines."""
 
     def __init__(self, context: NodeContext, m: Module, kind: str, size: int, filled: int = 0, gap: int = 0) -> None:
-        """Make a port that writes `size` bits at a time. At the start `filled` bits are skipped, and `gap` bits of other lanes
-        may follow written bits."""
+        """Make a port that writes `size` bits at a time, after `filled` skipped bits, with `gap` bits of other lanes between."""
         assert context.memory is not None
         self.m, self.kind, self.size, self.gap = m, kind, size, gap
         self.line_bits = 8 * context.memory.line

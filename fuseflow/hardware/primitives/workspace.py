@@ -76,8 +76,7 @@ class Insertion:
 
 @dataclass(frozen=True, slots=True)
 class NextEntry:
-    """The next entry of the buffer that is emptied: whether there is an entry, its key, and the registers after it was
-    emitted."""
+    """The next entry of the emptied buffer: whether there is one, its key, and the registers after it was emitted."""
 
     some: Expr
     key: Expr
@@ -101,7 +100,7 @@ class Entries:
     def put(self, fill: Expr, work: Expr, key: Expr) -> Insertion:
         """Return the effects of storing a value at `key` in buffer number `fill`. Without `work` the buffer is empty at first."""
         full = mux(work, mux(fill, self.full[1], self.full[0]), const(0, self.places))
-        place = self._place(key)
+        place = key.bits(WORD_BITS, self.width - WORD_BITS) if self.split else key
         was, stores = (full & _bit(place, self.places)).is_not(0), tuple[Store, ...]()
         if self.split:
             address, bit = concat(fill, place), _bit(key.bits(0, WORD_BITS), WORD)
@@ -128,9 +127,6 @@ class Entries:
     def emptied(self) -> dict[str, Expr | int]:
         """The registers after the last entry of a buffer."""
         return {SENT: const(0, self.places)}
-
-    def _place(self, key: Expr) -> Expr:
-        return key.bits(WORD_BITS, self.width - WORD_BITS) if self.split else key
 
     def _filled(self, fill: Expr, full: Expr) -> dict[str, Expr | int]:
         return {f"full{k}": mux(fill.is_(k), full, held) for k, held in enumerate(self.full)}

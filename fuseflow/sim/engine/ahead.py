@@ -18,11 +18,10 @@ from typing import Any
 
 from fuseflow.annealing import try_moves
 from fuseflow.float32.operator_precision import ARITHMETICS
-from fuseflow.memory.comal_fixed import advance_comal
-from fuseflow.memory.dram_kernels import dram_kernels
 from fuseflow.memory.dram_threads import receive_answers, send_to_channels
-from fuseflow.memory.fixed_latency import advance_fixed
 from fuseflow.memory.memory import ISSUE
+from fuseflow.memory.models import dram_kernels
+from fuseflow.memory.pipes import advance_comal, advance_fixed
 from fuseflow.memory.ports import issue
 from fuseflow.memory.table_files import preset, preset_names
 from fuseflow.native.kernel_library import package_store
@@ -103,8 +102,7 @@ def make(names: list[str]) -> None:
 
 
 def make_all(jobs: int) -> int:
-    """Compile all kernels that the package lacks, in `jobs` processes, and return the number of all kernels. Kernels of older
-    sources are removed."""
+    """Compile all kernels that the package lacks, in `jobs` processes, remove those of older sources, and return the number of all."""
     digest_by_name = {name: source_digest(*kernel) for name, kernel in all_kernels().items()}
     missing = sorted(name for name, digest in digest_by_name.items() if not is_made(digest))
     if missing:

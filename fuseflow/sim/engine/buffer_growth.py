@@ -97,8 +97,7 @@ def _grow_history(layout: NetworkLayout, r: int) -> None:
 
 
 def _move(old: Array, new: Array, start: int, end: int) -> None:
-    """Copy elements `start` to `end` of the ring `old` to the larger ring `new`. Each ring holds element n at n modulo its size,
-    a power of two."""
+    """Copy elements `start` to `end` of the ring `old` to the larger ring `new`. Element n is at n modulo the size, a power of two."""
     while start < end:  # up to the end of the old ring, then from its beginning
         count = min(end - start, len(old) - (start & (len(old) - 1)))
         at, place = start & (len(old) - 1), start & (len(new) - 1)

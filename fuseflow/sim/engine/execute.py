@@ -6,7 +6,10 @@ import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache, partial
 from itertools import chain, count, takewhile
-from typing import TypeAlias
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
 
 from fuseflow.machine.machine import Machine
 from fuseflow.memory.memory_interface import ControllerFactory
@@ -19,12 +22,40 @@ from fuseflow.sim.engine.loop import FAULT, HELD, SHORT, STATUS_COUNT, STUCK, sw
 from fuseflow.sim.engine.network_layout import NetworkLayout, lay_out
 from fuseflow.sim.engine.node_layout import Limits
 from fuseflow.sim.engine.outcome import describe_deadlock, fault_error, full_readers, outcome, statistics, unfinished_parts
-from fuseflow.sim.engine.snapshot import Snapshot
 from fuseflow.sim.engine.stream_rings import MANY
 from fuseflow.sim.outcome.deadlock import MOST_SLOTS, Deadlock
 from fuseflow.sim.outcome.statistics import Outcome
 from fuseflow.sim.processors import PROCESSORS
 from fuseflow.tensors import Tensor
+
+
+class Snapshot:
+    """All that a run may change of a layout: the contents of arrays, and which arrays there are, since rings and tables grow. The data of
+    tensors are not part of it."""
+
+    def __init__(self, layout: NetworkLayout) -> None:
+        lists: list[list[Any]] = [layout.rings, layout.scratches, layout.histories]
+        unwritten = {id(layout.scratches[k]) for k in np.flatnonzero(layout.streams["limited"] == 0).tolist()}
+        arrays = [layout.nodes, layout.streams, layout.readers, layout.agenda, *layout.arrays.values()]
+        arrays += [part.state for part in layout.parts]
+        if layout.controller is not None:
+            lists += layout.controller.memory.lists()
+            arrays += layout.controller.memory.arrays()
+        self.tables = [(vars(table), dict(vars(table))) for tables in layout.tables.values() for table in tables]
+        self.lists = [(items, list(items)) for items in lists]
+        arrays += [item for _, items in self.lists for item in items if id(item) not in unwritten]
+        arrays += [field for _, fields in self.tables for field in fields.values() if isinstance(field, np.ndarray)]
+        self.arrays: list[tuple[npt.NDArray[Any], npt.NDArray[Any]]] = [(array, array.copy()) for array in arrays]
+
+    def restore(self) -> None:
+        """Return to the state of the snapshot."""
+        for table, fields in self.tables:
+            table.update(fields)
+        for items, before in self.lists:
+            items[:] = before
+        for array, content in self.arrays:
+            array[...] = content
+
 
 Turn: TypeAlias = Callable[[int], tuple[int, int]]
 """A function that makes about as many firings as it is told, and returns a status of the loop and its cycle."""
@@ -38,8 +69,7 @@ NEAR = 128
 ATTEMPTS = 1024
 """A step that clears a deadlock is divided into about this number of smaller ones."""
 TRIAL = 8
-"""A team runs this many times as long as one thread before it before both are compared: at first its parts are in the caches of the
-processor that ran them before."""
+"""A team runs this many times as long as one thread before both are compared: at first its parts are in other processors' caches."""
 SLOWER = 1.5
 """A team that takes this many times as long for a firing as one thread took leaves: firings do not all take the same time. Tuned,
 as the number above, on attention with 16 lanes, and tried with 64."""

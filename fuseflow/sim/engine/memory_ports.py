@@ -35,8 +35,7 @@ requester_at = REQUESTER.at
 
 @inline
 def answer_cycle(node: Any, r: Any, request: int) -> int:
-    """Return the cycle in which the answer to a request is visible, or WAIT if that is not known yet. Earlier requests are not
-    asked about any more."""
+    """Return the cycle in which the answer to a request is visible, or WAIT if not known. Nothing asks for earlier requests any more."""
     if r.banks != 0:
         return _line_cycle(node, r, request)
     if request < port_at(r.port).issued:
@@ -60,8 +59,7 @@ def loaded_cycle(node: Any, loads: int) -> int:
 
 @outline
 def _line_cycle(node: Any, r: Any, line: int) -> int:
-    """Return the cycle in which a line of a preloaded array, and all lines before it, have arrived, or WAIT if that is not known
-    yet."""
+    """Return the cycle in which a line of a preloaded array and all before it have arrived, or WAIT if that is not known yet."""
     cycle = 0
     for bank in range(min(r.banks, line + 1)):
         port, request = r.port + PORT_SIZE * bank, (line - bank) // r.banks
@@ -126,8 +124,7 @@ def wait_for_answer(node: Any, visible: int, answer: int) -> int:
 
 @inline
 def may_send(node: Any, r: Any) -> bool:
-    """Return whether the next line may be requested; if so, `r.free` is the first cycle that allows it. If not, the node
-    waits."""
+    """Return whether the next line may be requested, from cycle `r.free` on. If not, the node waits."""
     p = port_at(r.port)
     credit = p.issued - r.outstanding
     r.free = 0

@@ -12,18 +12,16 @@ import numpy as np
 import numpy.typing as npt
 
 from fuseflow.machine.comal import broadcast_delays, readers_of_sums, tile_lags
-from fuseflow.machine.edge_fifos import EdgeFifo, edge_fifo
 from fuseflow.machine.machine import Machine
-from fuseflow.machine.timing import NodeTiming, node_timing
-from fuseflow.memory.buffer_assignment import early_readers, preloaded_readers, sequential_readers
+from fuseflow.machine.timing import EdgeFifo, NodeTiming, edge_fifo, node_timing
 from fuseflow.memory.memory_interface import Controller
 from fuseflow.native.kernel_library import Library
 from fuseflow.native.records import address
 from fuseflow.samml import nodes as n
-from fuseflow.samml.coordinate_bounds import stream_bounds
+from fuseflow.samml.graph import stream_bounds
 from fuseflow.sim.engine.kernels import RULES
 from fuseflow.sim.engine.kernels.comal import COMAL_RULES
-from fuseflow.sim.engine.kernels.record import recorder
+from fuseflow.sim.engine.kernels.write import recorder
 from fuseflow.sim.engine.node_firing import NODE, SPECIAL
 from fuseflow.sim.engine.node_layout import (
     Array,
@@ -116,8 +114,7 @@ def lay_out(
     rules, summed = (RULES | COMAL_RULES, readers_of_sums(graph)) if machine.rules == "comal" else (RULES, frozenset[str]())
     remote = None
     if controller is not None:
-        readers_by_need = sequential_readers(graph), preloaded_readers(graph), early_readers(graph)
-        remote = RemoteLayout(controller, controller.lay_out(graph, tensors), *readers_by_need)
+        remote = RemoteLayout(controller, graph, tensors)
         rules = remote.rules(rules)
     _make_parts(layout, tensors, machine, rules, library, record, summed)
     if remote is not None:

@@ -17,7 +17,7 @@ from fuseflow.native.kernel_library import Library
 from fuseflow.native.records import Record, address
 from fuseflow.native.signatures import Function
 from fuseflow.samml.nodes import Locate, Node, Port, Scan, StreamType, TensorDecl, WriteLevel
-from fuseflow.sim.engine.coordinate_nest import NEST
+from fuseflow.sim.engine.node_firing import NEST
 from fuseflow.sim.engine.workspace import HELD, WORKSPACE, EntryList, WorkspaceTable
 from fuseflow.tensors import Tensor
 from fuseflow.tensors.levels import Level
@@ -124,8 +124,7 @@ class NodeLayout:
         return self.declared[tensor].size(level)
 
     def tensor_array(self, values: Array, widened: bool = True) -> int:
-        """Return the address of an array of a tensor, which the layout keeps alive and no kernel writes. Integers are `widened` to 64
-        bits first."""
+        """Return the address of an array of a tensor, kept alive by the layout and only read. Integers are `widened` to 64 bits first."""
         values = np.ascontiguousarray(values)
         key = address(values), values.nbytes, widened
         if key not in self.data:

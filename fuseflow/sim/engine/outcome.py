@@ -13,8 +13,8 @@ from fuseflow.machine.machine import Machine
 from fuseflow.memory.layout import ArrayKind
 from fuseflow.native.records import address
 from fuseflow.samml import nodes as n
-from fuseflow.samml.lane_writers import LaneWriter
 from fuseflow.samml.tokens import D, N, Token, stop
+from fuseflow.samml.writers import LaneWriter
 from fuseflow.sim.engine import node_firing
 from fuseflow.sim.engine.buffer_growth import PartOutput, collect_all, stream_numbers
 from fuseflow.sim.engine.network_layout import NetworkLayout
@@ -22,6 +22,7 @@ from fuseflow.sim.engine.node_firing import BUFFER, ENDED, INPUT, OUTPUT, TOUCH
 from fuseflow.sim.engine.node_layout import Array, word_count
 from fuseflow.sim.engine.stream_rings import CONTROL, DONE, EMPTY, MANY, READER_SIZE, high_of, low_of
 from fuseflow.sim.outcome import deadlock
+from fuseflow.sim.outcome.output_tensors import WriterStream, with_lanes_gathered
 from fuseflow.sim.outcome.statistics import (
     EdgeStatistics,
     NodeStatistics,
@@ -31,7 +32,6 @@ from fuseflow.sim.outcome.statistics import (
     node_statistics,
     run_cycles,
 )
-from fuseflow.sim.outcome.writer_streams import WriterStream, with_lanes_gathered
 
 
 def outcome(layout: NetworkLayout, machine: Machine, part_output: PartOutput) -> Outcome:

@@ -3,74 +3,57 @@ them out."""
 
 from __future__ import annotations
 
-from collections.abc import Container, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from functools import partial
 from typing import Any
 
 import numpy as np
 
-from fuseflow.memory.layout import AddressRange
 from fuseflow.memory.layout import ArrayName as Name
 from fuseflow.memory.memory_interface import BEHIND, LOADED, MOVED, TRANSFER_PORTS, Controller
 from fuseflow.native.records import address
 from fuseflow.samml import nodes as n
-from fuseflow.samml.lane_writers import lane_part
-from fuseflow.sim.engine.kernels.ask_remote import GATE, run_ask, run_fetch, run_gate, run_preload, run_store
+from fuseflow.samml.writers import lane_part
+from fuseflow.sim.engine.kernels.levels import LOADED_ROOT, SCAN, run_root_loaded, run_scan, scan_fields
 from fuseflow.sim.engine.kernels.load import LOAD, load_fields, run_load_answered
 from fuseflow.sim.engine.kernels.locate import STORED, kept_fields, locate_fields, run_point, run_point_kept
-from fuseflow.sim.engine.kernels.root import LOADED_ROOT, run_root_loaded
-from fuseflow.sim.engine.kernels.scan import SCAN, run_scan, scan_fields
-from fuseflow.sim.engine.kernels.scan_remote import REMOTE_SCAN, run_give, run_give_narrow, run_walk
+from fuseflow.sim.engine.kernels.remote import (
+    GATE,
+    REMOTE_SCAN,
+    run_ask,
+    run_fetch,
+    run_gate,
+    run_give,
+    run_give_narrow,
+    run_preload,
+    run_store,
+    run_walk,
+)
 from fuseflow.sim.engine.kernels.write import WRITE, level_buffers, run_write_remote, value_buffers
 from fuseflow.sim.engine.memory_ports import REQUESTER
 from fuseflow.sim.engine.node_layout import Array, LayoutRule, Link, NodeLayout, Part, StreamKey
 from fuseflow.sim.engine.stream_rings import MANY
-from fuseflow.sim.rule_selection import remote_rules
+from fuseflow.sim.rule_selection import RemoteRules
+from fuseflow.tensors import Tensor
 from fuseflow.tensors.levels.base import Kind, Listed, StoredArray
 
 LINK_LATENCY = 1
 """The cycles from the firing that requests until its token is visible to the part that waits for the answer."""
 
 
-class RemoteLayout:
+class RemoteLayout(RemoteRules[list[Part]]):
     """Layout rules for the nodes that read and write, at one memory. `requesters` holds each requester record with the number of
     its port."""
 
-    def __init__(
-        self,
-        controller: Controller,
-        spans: Mapping[Name, AddressRange],
-        sequential: set[str],
-        preloaded: Container[str],
-        early: Container[str],
-    ) -> None:
-        """Store the controller and the address range of every array. `sequential` names the nodes that read their arrays from the
-        first element to the last, `preloaded` the nodes that read a preloaded tensor in any other way, and `early` the nodes that wait
-        for what is loaded into the scratchpad."""
-        self.controller, self.spans, self.sequential, self.preloaded = controller, spans, sequential, preloaded
-        self.early, self.loads = early, 0  # the address of the requester of what is loaded
+    def __init__(self, controller: Controller, graph: n.Graph, tensors: Mapping[str, Tensor]) -> None:
+        super().__init__(controller, graph, tensors)
+        self.loads = 0  # the address of the requester of what is loaded
         self.preloads: dict[str, int] = {}  # the first port of each tensor that is preloaded
         self.requesters: list[tuple[Array, int]] = []
 
-    def rules(self, local: Mapping[type[n.Node], LayoutRule]) -> dict[type[n.Node], LayoutRule]:
-        """Return the layout rules of all kinds of nodes: the rules `local`, replaced for nodes that read or write the memory."""
-        remote: dict[type[n.Node], LayoutRule] = {
-            n.Scan: self.scan,
-            n.Locate: self.locate,
-            n.Load: self.load,
-            n.WriteLevel: self.write_level,
-            n.WriteValues: self.write_values,
-            n.WriteLaneValues: self.write_values,
-        }
-        rules = remote_rules(local, remote)
-        return rules if MOVED.keys().isdisjoint(self.spans) else {**rules, n.Root: partial(self.root, local[n.Root])}
-
     def root(self, local: LayoutRule, node: n.Root, layout: NodeLayout) -> list[Part]:
-        """Return the parts of a root: those that move lines between the scratchpad and the memory, and its own. That waits until
-        everything is loaded that the graph reads in the scratchpad."""
         transfers = {
-            name: self._banks(node, layout, name, TRANSFER_PORTS, name == BEHIND) for name in MOVED if name in self.spans
+            name: self._banks(node, layout, name, TRANSFER_PORTS, name == BEHIND) for name in MOVED if name in self.places
         }
         moving = [part for _, parts, _ in transfers.values() for part in parts]
         if LOADED not in transfers:
@@ -87,7 +70,6 @@ class RemoteLayout:
             record["port"] = self.controller.memory.port(port)
 
     def load(self, node: n.Load, layout: NodeLayout) -> list[Part]:
-        """Return the parts of a load, which requests the value at every reference."""
         fields = load_fields(node, layout)
         name: Name = (node.tensor, -1, "val")
         count = int(fields["count"])
@@ -102,7 +84,6 @@ class RemoteLayout:
         return [asker, *fetching, Part(run_load_answered, state, links, layout.node.ports, requesters={"answers": address(port)})]
 
     def scan(self, node: n.Scan, layout: NodeLayout) -> list[Part]:
-        """Return the parts of a scan of a stored level."""
         reads = layout.level(node).reads(layout.size(node.tensor, node.level))
         if reads.entries is None:
             return self._gate_fibers(node, layout, reads.scanned)
@@ -144,8 +125,7 @@ class RemoteLayout:
         return [*parts, walker, *_fetcher(crd), giver]
 
     def _gate_fibers(self, node: n.Scan, layout: NodeLayout, arrays: Sequence[StoredArray]) -> list[Part]:
-        """Return the parts of a scan that requests a whole fiber at its reference, and walks the fiber once the answer has
-        come."""
+        """Return the parts of a scan that requests a whole fiber at its reference, and walks it once the answer has come."""
         state = layout.state(SCAN, **scan_fields(node, layout))
         count = int(state["parents"][0])
         pieces = [
@@ -159,9 +139,6 @@ class RemoteLayout:
         return [*asking, *gates, Part(run_scan, state, (last,), layout.node.ports, computes=False)]
 
     def locate(self, node: n.Locate, layout: NodeLayout) -> list[Part]:
-        """Return the parts of a locate in a stored level. They request the elements that hold a coordinate, and emit its
-        reference once these have come. If the locate keeps its level on chip, they request the whole level first, and nothing
-        after that."""
         level, size = layout.level(node), layout.size(node.tensor, node.level)
         kept = level.reads(size).entries if level.kept else None
         arrays = level.points(size) if kept is None else (kept,)
@@ -184,8 +161,7 @@ class RemoteLayout:
         return [pointer, *asking, *gates]
 
     def _piece(self, node: n.Scan | n.Locate, layout: NodeLayout, kind: Kind, count: int, stride: int, size: int) -> Array:
-        """Return a requester that reads `count` elements of `size` bits, `stride` bits apart, of the array `kind` of a node's
-        level."""
+        """Return a requester that reads `count` elements of `size` bits, `stride` bits apart, of the array `kind` of a level."""
         requester = self._reader(node, layout, (node.tensor, node.level, kind), count)
         requester["stride"], requester["size"] = stride, size
         return requester
@@ -210,7 +186,6 @@ class RemoteLayout:
         return parts, tokens, requests
 
     def write_level(self, node: n.WriteLevel, layout: NodeLayout) -> list[Part]:
-        """Return the part that writes a stored level."""
         arrays = sorted(layout.declared[node.tensor].stored_arrays(node.level), key=lambda array: array.entry == 0)
         entry, ends = 0, list[int]()
         for array in arrays:
@@ -224,7 +199,6 @@ class RemoteLayout:
         return _writer(layout, entry, ends, level_buffers(node, layout))
 
     def write_values(self, node: n.WriteValues, layout: NodeLayout) -> list[Part]:
-        """Return the part that writes values, all or those of a lane."""
         array = self._writer(node, layout, (node.tensor, -1, "val"))
         if isinstance(node, n.WriteLaneValues):
             part = lane_part(node, layout.declared[node.tensor])
@@ -236,7 +210,7 @@ class RemoteLayout:
         requester = self._requester(node, layout, name, write=False)
         requester["count"] = count
         if node.name in self.sequential and self.controller.prefetch:
-            requester["lines"] = -(-self.spans[name].length // self.controller.line_of(name))
+            requester["lines"] = -(-self.places[name].length // self.controller.line_of(name))
             requester["ahead"] = self.controller.prefetch
             requester["touched"] = layout.buffer(np.int64, int(requester["lines"][0]))
             requester["loads"] = self._awaited_loads(node)
@@ -274,7 +248,7 @@ class RemoteLayout:
 
     def _banked(self, layout: NodeLayout, name: Name, ports: int, **fields: int) -> Array:
         """Return the record of a requester of an array that `ports` ports read once."""
-        lines = -(-self.spans[name].length // self.controller.line_of(name))
+        lines = -(-self.places[name].length // self.controller.line_of(name))
         return self._state(layout, name, lines=lines, banks=ports, **fields)
 
     def _writer(self, node: n.WriteLevel | n.WriteValues, layout: NodeLayout, name: Name) -> Array:
@@ -288,7 +262,7 @@ class RemoteLayout:
         return requester
 
     def _state(self, layout: NodeLayout, name: Name, **fields: int) -> Array:
-        span, line = self.spans[name], 8 * self.controller.line_of(name)
+        span, line = self.places[name], 8 * self.controller.line_of(name)
         requester = layout.state(
             REQUESTER, base=span.base, stride=span.bits, size=span.bits, outstanding=self.controller.outstanding, line=-1, next=-1,
             length=8 * span.length, bits=line.bit_length() - 1, **fields,
@@ -335,7 +309,6 @@ def _gates(
 
 
 def _fetcher(port: Array) -> list[Part]:
-    """Return a list with the part that fetches ahead through a requester, or an empty list if the requester does not fetch
-    ahead."""
+    """Return the part that fetches ahead through a requester, in a list, which is empty if the requester does not fetch ahead."""
     requesters = {"sends": address(port), "fetches": address(port), "answers": int(port["loads"][0])}
     return [Part(run_fetch, port, (), (), helper=True, asks=True, requesters=requesters)] if port["ahead"][0] else []

@@ -152,8 +152,7 @@ def word_in(run: Any, i: int) -> int:
 
 @inline
 def upcoming_word(reader: Any) -> int:
-    """Return the first word of the run AHEAD runs after the head, whose element can be prefetched, or 0 if it has not come
-    yet."""
+    """Return the first word of the run AHEAD runs after the head, to prefetch its element, or 0 if it has not come yet."""
     if reader.head + AHEAD >= reader.until:
         return 0
     return word_in(run_at(reader.ring + RUN_SIZE * ((reader.head + AHEAD) & reader.mask)), 0)

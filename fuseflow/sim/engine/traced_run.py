@@ -49,8 +49,7 @@ from fuseflow.sim.outcome.deadlock import deadlock_error
 from fuseflow.tensors import Tensor
 
 EVENT_CAPACITY = 1 << 17
-"""The number of events that the buffer holds. Where one round of the loop makes more, the run begins again with a larger
-buffer."""
+"""The number of events that the buffer holds. If one round of the loop makes more, the run begins again with a larger buffer."""
 
 CHECK_INTERVAL = 4096
 """The number of firings after which the run checks whether the buffer of events is to be emptied."""

@@ -151,8 +151,7 @@ def _token(tracer: Any, node: Any, event: Any, event_address: int, visible_at: i
 
 @inline
 def _origin(reader: Any, control: bool) -> int:
-    """Return how a token, a possible cause, became visible: STOP_CANDIDATE for a delayed stop, or 1 more than the lag of its
-    stream."""
+    """Return how a token, a possible cause, became visible: STOP_CANDIDATE for a delayed stop, or 1 more than its stream's lag."""
     lag = stream_at(reader.stream).lag
     return STOP_CANDIDATE if control and lag != 0 else 1 + lag
 
@@ -202,8 +201,7 @@ def _slot_free_from(reader: Any, pushed: int) -> int:
 
 @inline
 def _credit(requester: int, event: Any, free: int) -> None:
-    """Record as the cause of an event the answer that allowed another request, if it came in cycle `free`. `requester` 0:
-    none."""
+    """Record as an event's cause the answer that allowed another request, if it came in cycle `free`. `requester` 0: none."""
     if requester == 0:
         return
     r = requester_at(requester)
@@ -251,8 +249,7 @@ def _settle(tracer: Any, node: Any, buffer: Any) -> None:
 
 @inline
 def _relay(tracer: Any, buffer: Any, stream: Any, track: int) -> None:
-    """Record an event for a stop that the last firing emitted, in that cycle or the cycle of the last value where that is
-    later."""
+    """Record an event for a stop that the last firing emitted, in that cycle or in that of the last value if it is later."""
     t = max(tracer.time, stream.given)
     if t < buffer.start or t >= buffer.end:
         return

@@ -133,8 +133,7 @@ FAULTY = -1
 
 @inline
 def visit(nodes: int, a: Any, part: int) -> int:
-    """Run a part until it is blocked, and note in the agenda `a` what it waits for. Return the number of its firings, or
-    FAULTY."""
+    """Run a part until it is blocked, and note in the agenda `a` what it waits for. Return its firings, or FAULTY."""
     node = node_at(nodes + NODE_SIZE * part)
     waited = node.waits
     made = run_part(nodes, a, part)
@@ -225,8 +224,7 @@ def note_moves(a: Any, outlook: Any) -> None:
 
 @inline
 def may_go_on(a: Any, outlook: Any) -> bool:
-    """Return whether the part that an outlook awaits has fired since the last visit, or an answer is awaited: the wait may be
-    over."""
+    """Return whether the wait may be over: the awaited part has fired since the last visit, or an answer is awaited."""
     if outlook.awaited < 0:
         return bool(outlook.awaited == REPLY)
     return bool(outlook_at(a.outlooks + OUTLOOK_SIZE * outlook.awaited).moves != outlook.since)
@@ -234,8 +232,7 @@ def may_go_on(a: Any, outlook: Any) -> bool:
 
 @inline
 def _awaited(node: Any, part: int) -> tuple[int, int]:
-    """Return the part that has to fire before `part` does, or NEVER, REPLY or ENGINE, and the least delay between both
-    firings."""
+    """Return the part that has to fire before `part` does, or NEVER, REPLY or ENGINE, and the least delay between both."""
     wait = node.waits
     if INPUT <= wait < OUTPUT:
         reader = source(node, wait - INPUT)

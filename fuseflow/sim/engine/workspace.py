@@ -24,8 +24,7 @@ FREE = -1
 
 @inline
 def home_place(key: Any, mask: Any) -> Any:
-    """Return the slot at which the search for a key (or for each key of an array) begins. `mask` is the size of the table minus
-    1."""
+    """Return the slot at which the search for a key, or each key of an array, begins. `mask` is the size of the table minus 1."""
     return (key + (key >> 20) * 40503) & mask
 
 
@@ -104,8 +103,7 @@ def _sift(order: int, root: int, end: int) -> None:
 
 @outline
 def clear(w: Any) -> None:
-    """Remove all blocks from the workspace `w`. All slots are looked up before the first is freed, since a free slot ends a
-    search."""
+    """Remove all blocks from the workspace `w`: look up all slots before the first is freed, since a free slot ends a search."""
     for i in range(w.used):
         set_int(w.order, i, find_or_insert(w, get_int(w.order, i)))
     for i in range(w.used):
@@ -134,8 +132,7 @@ class WorkspaceTable:
         self.record[0]["used"] = len(order)
 
     def _insert(self, keys: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-        """Insert new keys and return their slots. Of several keys with the same first slot one gets it; the others try the
-        next."""
+        """Insert new keys and return their slots. Of keys with the same first slot one gets it; the others try the next."""
         mask = len(self.keys) - 1
         places = home_place(keys, mask)
         pending = np.arange(len(keys))

@@ -15,7 +15,6 @@ import numpy as np
 
 from fuseflow.memory.statistics import MemoryPort
 from fuseflow.samml.nodes import Edge
-from fuseflow.sim.events.bins import Bins
 from fuseflow.sim.events.fifo_loops import FifoLoops, StepKind, StepLabel, StepTotals
 from fuseflow.sim.events.log import (
     DUE,
@@ -27,6 +26,7 @@ from fuseflow.sim.events.log import (
     TIME,
     TOKEN,
     TRACK,
+    Bins,
     CycleSpan,
     Ints,
     LastEvent,
@@ -103,8 +103,7 @@ class FiringSink(Sink):
         return np.split(rows, np.searchsorted(rows[:, TRACK], np.arange(1, len(self.topology.tracks))))
 
     def window_before(self, end: int) -> int:
-        """Return the start of a window of cycles that ends at `end` and has about half of `limit` events. The window is at least
-        one bin long."""
+        """Return the start of a window of cycles that ends at `end` and has about half of `limit` events, but at least one bin."""
         bins = (end - 1 - self.span.start) // self.density.width + 1
         behind = np.cumsum(self.density.counts[0, :bins][::-1])
         fitting = int(np.searchsorted(behind, self.limit // 2, side="right"))
@@ -149,8 +148,7 @@ class _Walk:
             self.totals.add(StepLabel(ending.track, "memory", port=ending.port), ending.cycles - ending.request_cycle, 1)
 
     def follow(self, events: list[Ints], start: int) -> bool:
-        """Follow the causes back to a firing before cycle `start`, and return whether cycle 0 was reached. `events` has the rows
-        of each track."""
+        """Follow the causes to a firing before cycle `start`, and return whether cycle 0 was reached. `events` has each track's rows."""
         self.loops.open(events, start)
         times = [np.ascontiguousarray(rows[:, TIME]) for rows in events]
         while self.cycle >= start:

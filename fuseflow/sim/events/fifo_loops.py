@@ -70,8 +70,7 @@ class Departure:
 
 
 class FifoLoops:
-    """The open departures of a path that is followed backwards, window by window, and the steps of the path since the first
-    departure."""
+    """The open departures of a path that is followed backwards, window by window, and its steps since the first departure."""
 
     def __init__(self, totals: StepTotals) -> None:
         self.totals = totals

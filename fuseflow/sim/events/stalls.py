@@ -8,7 +8,6 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from fuseflow.sim.events.bins import Bins
 from fuseflow.sim.events.log import (
     CAUSE,
     COUNT,
@@ -21,6 +20,7 @@ from fuseflow.sim.events.log import (
     TIME,
     TOKEN,
     TRACK,
+    Bins,
     CycleSpan,
     Ints,
     Sink,
@@ -85,8 +85,7 @@ class StallSink(Sink):
         self.bins.add(track * len(STATES) + state, start, cycles, np.ones(len(track), np.int64))
 
     def stalls(self, cycles: int) -> Stalls:
-        """Return the stalls of a run of `cycles` cycles. Helper tracks, which make requests to the memory for a node, are left
-        out."""
+        """Return the stalls of a run of `cycles` cycles, without those of helper tracks, which request lines for a node."""
         used = -(-cycles // self.bins.width)
         counts = self.bins.counts.reshape(len(self.topology.tracks), len(STATES), -1)[:, :, :used]
         nodes: dict[str, Ints] = {}

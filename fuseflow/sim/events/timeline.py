@@ -9,14 +9,27 @@ from dataclasses import dataclass
 import numpy as np
 
 from fuseflow.memory.ports import HIT
-from fuseflow.sim.events.bins import Bins
-from fuseflow.sim.events.log import COUNT, CYCLE, CYCLES, EDGE, NEVER, STEP, TIME, TOKENS, TRACK, CycleSpan, Ints, Sink, Topology
+from fuseflow.sim.events.log import (
+    COUNT,
+    CYCLE,
+    CYCLES,
+    EDGE,
+    NEVER,
+    STEP,
+    TIME,
+    TOKENS,
+    TRACK,
+    Bins,
+    CycleSpan,
+    Ints,
+    Sink,
+    Topology,
+)
 
 WINDOWS = 2048
 """The largest number of windows."""
 DETAIL = 150_000
-"""The largest number of rows of firings, and of tokens, that are reported one by one. A timeline with more is shown in
-windows."""
+"""The most rows of firings, and of tokens, that are reported one by one. A timeline with more is shown in windows."""
 MARKS = 300_000
 """The largest number of windows of all nodes and FIFOs together, except that each always has 64."""
 

@@ -13,7 +13,7 @@ from fuseflow.memory.memory_interface import Controller
 from fuseflow.memory.statistics import Direction, MemoryStatistics
 from fuseflow.samml import nodes as n
 from fuseflow.samml.tokens import Stream
-from fuseflow.sim.outcome.writer_streams import WriterStream
+from fuseflow.sim.outcome.output_tensors import WriterStream
 from fuseflow.tensors import Tensor
 from fuseflow.tensors.levels.base import Kind, bytes_of
 from fuseflow.tile_ops import flops, work_count

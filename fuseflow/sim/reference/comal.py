@@ -39,14 +39,12 @@ from fuseflow.primitives.pointwise import alu as alu_rules
 from fuseflow.primitives.scan import scan as scan_rules
 from fuseflow.samml import nodes as n
 from fuseflow.samml.tokens import D, N, Stop, stop
-from fuseflow.sim.reference import aligned_primitives, comal_drop
-from fuseflow.sim.reference.functions import alu_function, fold_function
-from fuseflow.sim.reference.node_context import NodeContext, Rule
-from fuseflow.sim.reference.rule_processes import elementwise, interpret
+from fuseflow.sim.reference import comal_drop, rule_processes
+from fuseflow.sim.reference.node_context import NodeContext, Rule, Written, written_by
+from fuseflow.sim.reference.rule_processes import alu_function, elementwise, fold_function, interpret
 from fuseflow.sim.reference.timed_process import Fifo, Process, Steps, Wait, await_tokens, make_output
 from fuseflow.sim.reference.token_rules import behind_head
 from fuseflow.sim.reference.workspace import Workspace, count_entries, emit_entries, emit_stop, seen_above
-from fuseflow.sim.reference.write import Written, written_by
 
 
 def scan(node: n.Scan | n.Range, context: NodeContext) -> Sequence[Process]:
@@ -68,7 +66,7 @@ def alu(node: n.Alu, context: NodeContext) -> Sequence[Process]:
     processes = (
         context.process(elementwise, alu_function(node, context), _alu_of_sums)
         if context.sums
-        else aligned_primitives.alu(node, context)
+        else rule_processes.alu(node, context)
     )
     for process in processes:
         process.pause = process.interval
@@ -123,8 +121,7 @@ def reduce(node: n.Reduce, context: NodeContext) -> Sequence[Process]:
 
 
 def _reduce(node: n.Reduce, context: RuleContext, m: Module) -> None:
-    """Add the rules of a reduction to the module `m`: the stop that ends a fiber emits the fold and, if it closes more, a stop at
-    once."""
+    """Add the rules of a reduction: the stop that ends a fiber emits the fold and, if it closes more, a stop at once."""
     x, (out,) = context.input(m, 0), context.outputs(m)
     fold, ends, more = context.fold(m, node.function, x.payload), x.is_stop & x.low.is_(0), x.high.is_not(0)
     total, stop_ = {out: m.value(out, fold.total)}, {out: m.stop(out, *levels_above(x.low, x.high, 1))}
@@ -252,8 +249,7 @@ class _Accumulation:
         return following
 
     def take_inner(self, token: Stop, t: int) -> None:
-        """Take a stop of the values and of their coordinates in cycle t, and those of the streams between if no list is open
-        there."""
+        """Take a stop of values and coordinates in cycle t, and those of the streams between if no list is open there."""
         for level in range(max(self.depth - token.low, 1), self.depth):
             self.take_outer(level, token, t)
         self.process.take(self.crd, token, t)
@@ -309,8 +305,7 @@ def _write(p: Process, written: Written, stops: bool, sums: bool) -> Steps:
 
 
 def _pass(p: Process, visible: int) -> int:
-    """Inspect a token, visible from cycle `visible` on, without a firing. The process continues no earlier. Returns that
-    cycle."""
+    """Inspect a token, visible from cycle `visible` on, without a firing. Returns the cycle in which the process continues."""
     if visible > p.after:
         p.starved += visible - p.after
         p.after = p.ready = visible

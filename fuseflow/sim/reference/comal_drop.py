@@ -25,8 +25,7 @@ def drop(node: n.Drop, context: NodeContext) -> Sequence[Process]:
 
 
 class _CoordinateDrop:
-    """The steps of a drop of coordinates. The process reads the inner coordinates twice, as inputs 1 and 2, and emits them
-    twice."""
+    """The steps of a drop. The process reads the inner coordinates twice, as inputs 1 and 2, and emits them twice."""
 
     def __init__(self, process: Process) -> None:
         self.process = process
@@ -100,8 +99,7 @@ class _CoordinateDrop:
             self.held, self.end = None, token
 
     def expect(self, token: object, t: int) -> None:
-        """Take `token` from both inputs of the inner coordinates in cycle t. Raise `SimulationError` if another token is
-        there."""
+        """Take `token` from both inputs of inner coordinates in cycle t. Raise `SimulationError` if another token is there."""
         for fifo in self.inner:
             self.process.take(fifo, token, t)
 

@@ -15,8 +15,8 @@ from typing import TypeAlias
 
 from fuseflow.memory.layout import AddressRange, ArrayName
 from fuseflow.memory.memory_interface import Controller
-from fuseflow.samml.lane_writers import LanePart
 from fuseflow.samml.nodes import Node
+from fuseflow.samml.writers import LanePart
 from fuseflow.sim.reference.timed_process import Process, Steps, Wait
 
 
@@ -91,8 +91,7 @@ def await_answer(port: ReadPort, request: int | None) -> Generator[Wait, None, i
 
 
 def await_loaded(loads: PreloadPort | None) -> Generator[Wait, None, int]:
-    """Wait for all lines that are loaded into the scratchpad. Returns the cycle in which the last one is there, or 0 if there is
-    none."""
+    """Wait for all lines that are loaded into the scratchpad, and return the cycle of the last, or 0 if there is none."""
     return 0 if loads is None else (yield from await_answer(loads, loads.banks[0].lines - 1))
 
 
@@ -131,8 +130,7 @@ class RequestPort:
         return Answer(self, request)
 
     def send(self, p: Process, line: int, visible: int, free: int = 0) -> Generator[Wait, None, int]:
-        """Fire `p` to request a line, once the answers allow it, and return the cycle of the firing. `visible` and `free` are as
-        in `Process.fire`."""
+        """Fire `p` to request a line, once the answers allow it, and return the cycle. `visible` and `free` are as in `Process.fire`."""
         credit = self.issued - self.controller.outstanding
         if credit >= 0:
             answer = Answer(self, credit)
@@ -168,8 +166,7 @@ class DemandPort(RequestPort):
 
 
 class PrefetchPort(RequestPort):
-    """A port that reads a whole array in order, ahead of the `asker`. `touched` holds, for each line, the cycle in which it was first
-    needed."""
+    """A port that reads a whole array in order, ahead of the `asker`. `touched` holds the cycle in which each line was first needed."""
 
     asker: Process
 
@@ -227,8 +224,7 @@ class PreloadPort:
         self.banks = [kind(controller, place, node, array) for _ in range(count)]
 
     def ask(self, p: Process, low: int, high: int, visible: int, free: int) -> Generator[Wait, None, tuple[int, int]]:
-        """Fire `p`, which needs the bits from `low` to before `high`. Returns the cycle of the firing, and the line with the last
-        bit."""
+        """Fire `p`, which needs the bits from `low` to before `high`. Returns the cycle, and the line with the last bit."""
         return p.fire(visible, free), (high - 1) // self.banks[0].line_bits
         yield  # a generator, as in `DemandPort`
 
@@ -272,8 +268,7 @@ class WritePort(RequestPort):
         self.begun = part is None and filled % self.line_bits > 0
 
     def put(self, p: Process, size: int, visible: int) -> Generator[Wait, None, int]:
-        """Fire `p` to write `size` bits: once for each line that they fill or leave, or once if none. Returns the cycle of the
-        last firing."""
+        """Fire `p` to write `size` bits: once for each line that they fill or leave, or once. Returns the last cycle."""
         end = self.filled + size
         if end > 8 * self.place.length:
             raise p.error(f"writes more than the {self.place.length:,} bytes that the memory has for it")

@@ -3,9 +3,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from math import inf, prod
 from typing import assert_never
 
@@ -13,16 +12,15 @@ from fuseflow.memory.layout import AddressRange as AddressRange
 from fuseflow.memory.layout import ArrayName
 from fuseflow.memory.memory_interface import BEHIND, LOADED, MOVED, TRANSFER_PORTS, Controller
 from fuseflow.samml import nodes as n
-from fuseflow.samml.lane_writers import lane_part
 from fuseflow.samml.tokens import N
-from fuseflow.sim.reference.aligned_primitives import kept_references, loaded_values, reference_lookup
+from fuseflow.samml.writers import lane_part
 from fuseflow.sim.reference.memory_ports import DemandPort, PrefetchPort, PreloadPort, ReadPort, RequestPort, StorePort, WritePort
-from fuseflow.sim.reference.node_context import NodeContext, Rule
+from fuseflow.sim.reference.node_context import NodeContext, Rule, written_by
 from fuseflow.sim.reference.remote_steps import PortWrite, ask, gate, point, point_kept, respond, start_loaded, walk, write
-from fuseflow.sim.reference.rule_processes import FiberReader, walk_steps
+from fuseflow.sim.reference.rule_processes import FiberReader, kept_references, loaded_values, reference_lookup, walk_steps
 from fuseflow.sim.reference.timed_process import BoundedFifo, Fifo, Output, Process, make_output
-from fuseflow.sim.reference.write import written_by
-from fuseflow.sim.rule_selection import remote_rules
+from fuseflow.sim.rule_selection import RemoteRules
+from fuseflow.tensors import Tensor
 from fuseflow.tensors.levels.base import StoredArray
 
 HANDOFF_CYCLES = 1
@@ -38,41 +36,15 @@ class FiberPiece:
     size: int
 
 
-class RemoteProcesses:
+class RemoteProcesses(RemoteRules[Sequence[Process]]):
     """A builder of the processes of the nodes that read and write, on one memory."""
 
-    def __init__(
-        self,
-        controller: Controller,
-        places: dict[ArrayName, AddressRange],
-        sequential: set[str],
-        preloaded: Container[str],
-        early: Container[str],
-    ) -> None:
-        """Make a builder. `places` has the addresses of arrays, `sequential` the names of the nodes that read their arrays from
-        the first element to the last, `preloaded` the names of nodes that read a preloaded tensor in another way, and `early` those of
-        nodes that wait for what is loaded into the scratchpad."""
-        self.controller, self.places, self.sequential, self.preloaded = controller, places, sequential, preloaded
-        self.early = early
+    def __init__(self, controller: Controller, graph: n.Graph, tensors: Mapping[str, Tensor]) -> None:
+        super().__init__(controller, graph, tensors)
         self.preloads: dict[str, PreloadPort] = {}
         self.loads: PreloadPort | None = None
 
-    def rules(self, local: dict[type[n.Node], Rule]) -> dict[type[n.Node], Rule]:
-        """Return the rules `local`, replaced for the nodes that read or write at this memory."""
-        remote: dict[type[n.Node], Rule] = {
-            n.Scan: self.scan,
-            n.Locate: self.locate,
-            n.Load: self.load,
-            n.WriteLevel: self.write_level,
-            n.WriteValues: self.write_values,
-            n.WriteLaneValues: self.write_values,
-        }
-        rules = remote_rules(local, remote)
-        return rules if MOVED.keys().isdisjoint(self.places) else {**rules, n.Root: partial(self.root, local[n.Root])}
-
     def root(self, local: Rule, node: n.Root, context: NodeContext) -> Sequence[Process]:
-        """Return the processes of a root: those that move lines between the scratchpad and the memory, and its own. That waits until
-        everything is loaded that the graph reads in the scratchpad."""
         transfers = {name: self._transfer(node, name) for name in MOVED if name in self.places}
         moving = [process for ports in transfers.values() for process in ports.fetch(node)]
         if LOADED not in transfers:
@@ -148,8 +120,7 @@ class RemoteProcesses:
         return [*askers, walker, *fetching, responder]
 
     def _looked_up(self, node: n.Scan, context: NodeContext, arrays: Sequence[StoredArray], fiber: FiberReader) -> list[Process]:
-        """Return the processes of a scan that requests a whole fiber at its reference, and walks the fiber once the answer has
-        come."""
+        """Return the processes of a scan that requests a whole fiber at its reference, and walks it once the answer has come."""
         pieces = [FiberPiece(array, array.bits * array.fiber, array.bits * array.scanned) for array in arrays]
         askers, tokens, gated = self._pieces(node, context.inputs, pieces, fiber.parents)
         link = BoundedFifo(None, self._in_flight(node, pieces))
@@ -162,8 +133,6 @@ class RemoteProcesses:
         return [*askers, *gates, walker]
 
     def locate(self, node: n.Locate, context: NodeContext) -> Sequence[Process]:
-        """Return the processes of a locate. It requests the elements that hold a coordinate, and emits its reference once they
-        have come. If it keeps the coordinates of its level, it requests these first, and nothing after that."""
         level, size, fibers = context.level(node), context.size(node.tensor, node.level), context.fibers(node)
         entries = level.reads(size).entries if level.kept else None
         arrays = level.points(size) if entries is None else (entries,)

@@ -8,9 +8,9 @@ from typing import Any, TypeAlias
 
 from fuseflow.samml.tokens import D, N, Stop, stop
 from fuseflow.sim.reference.memory_ports import PreloadPort, ReadPort, WritePort, await_answer, await_loaded
+from fuseflow.sim.reference.node_context import Written
 from fuseflow.sim.reference.rule_processes import FiberReader
 from fuseflow.sim.reference.timed_process import Fifo, Output, Process, Steps, Wait, await_slots, await_tokens
-from fuseflow.sim.reference.write import Written
 from fuseflow.tensors.levels.base import StoredArray
 
 END = stop(0, 0)

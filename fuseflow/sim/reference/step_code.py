@@ -38,8 +38,7 @@ INFIX |= {"eq": "==", "ne": "!=", "ult": "<", "ule": "<="}
 
 @cache
 def text_of(expr: Expr) -> str:
-    """Return an expression as Python text. Numbers have no bounds, and `and`, `or` and choices compute only the operands that
-    decide."""
+    """Return an expression as Python text. Numbers are unbounded, and `and`, `or` and choices compute only what decides."""
     return _text(expr, [text_of(arg) for arg in expr.args])
 
 
@@ -155,8 +154,7 @@ def heads_of(expr: Expr) -> set[str]:
 
 
 BACKLOG_LIMIT = 1024
-"""The number of tokens that a process may be ahead of its readers without an input: small enough for the caches, large enough
-that the schedule costs little."""
+"""The tokens that a process without an input may be ahead of its readers: few enough for the caches, and seldom scheduled."""
 
 SCOPE: Mapping[str, Any] = {
     "D": D,
@@ -174,8 +172,7 @@ SCOPE: Mapping[str, Any] = {
 
 
 class StepCode:
-    """The lines of the Python function that runs a module's rules. Its arguments are the process and the functions that rules
-    call."""
+    """The lines of the Python function, of the process and the functions that rules call, that runs a module's rules."""
 
     def __init__(self, module: TokenModule, functions: Iterable[str]) -> None:
         self.module = module
@@ -197,8 +194,7 @@ class StepCode:
         self.lines += [f"{'    ' * depth}{line}" for line in lines]
 
     def decisions(self, depth: int, rules: Sequence[Rule], facts: Facts, otherwise: bool = False) -> None:
-        """Add the code, indented by `depth`, that finds which of the rules fires. With `otherwise` the code belongs to an
-        `else`."""
+        """Add the code, indented by `depth`, that finds the rule that fires; `otherwise`: in an `else`."""
         holds = {rule: facts.decide(rule.when) for rule in rules}
         decided = [rule for rule in rules if holds[rule]][:1]
         rules = decided or [rule for rule in rules if holds[rule] is None]
@@ -290,8 +286,7 @@ def is_alone(rule: Rule) -> bool:
 
 
 def step_function(module: TokenModule, functions: Iterable[str] = ()) -> Callable[..., Steps]:
-    """Return the compiled function that makes the steps of a process of a module. `functions` are the names of its further
-    arguments."""
+    """Return the compiled function of a process and the named `functions` that makes the steps of a process of a module."""
     scope = dict(SCOPE)
     exec(compile("\n".join(StepCode(module, functions).lines), f"<rules of {module.op}>", "exec"), scope)
     text_of.cache_clear()

@@ -17,13 +17,12 @@ from typing import Any, Protocol, TypeAlias
 
 from fuseflow.errors import SimulationError
 from fuseflow.memory.layout import ArrayKind
+from fuseflow.samml.hops import Turn
 from fuseflow.samml.nodes import Edge, Node
 from fuseflow.samml.tokens import D, Stop
-from fuseflow.samml.turns import Turn
 
 Item: TypeAlias = tuple[Any, int]
-"""An item is a token and the cycle from which it is visible. Between the two processes of an accumulator it has a workspace in
-place of the token."""
+"""A token and the cycle from which it is visible. Between the processes of an accumulator a workspace is in the token's place."""
 
 
 class Fifo(deque[Item]):

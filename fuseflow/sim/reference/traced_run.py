@@ -29,9 +29,7 @@ from fuseflow.sim.events.log import (
 )
 from fuseflow.sim.outcome.deadlock import Deadlock, deadlock_error
 from fuseflow.sim.outcome.statistics import edges
-from fuseflow.sim.reference.build import Network, build_network
-from fuseflow.sim.reference.deadlock import waiting_processes
-from fuseflow.sim.reference.execute import network_statistics, run_network
+from fuseflow.sim.reference.execute import Network, build_network, network_statistics, run_network, waiting_processes
 from fuseflow.sim.reference.timed_process import (
     BoundedFifo,
     DelayedFifo,
@@ -121,8 +119,7 @@ class TracedTurnProcess(TurnProcess):
 
 
 def _note_firing(p: Process, visible: int, free: int, turn: n.Turn | None = None) -> None:
-    """Note a firing of a process, in its `turn` if it has one, in the journal of the process. Other arguments are as in
-    `Process.fire`."""
+    """Note a firing of a process, in its `turn` if any, in its journal. Other arguments are as in `Process.fire`."""
     cycle = p.ready
     if visible > cycle:
         cycle = visible

@@ -16,8 +16,8 @@ from fuseflow.float32.operator_precision import folded_function
 from fuseflow.ops import reducer
 from fuseflow.samml import nodes as n
 from fuseflow.samml.tokens import D, N, Stop, stop
-from fuseflow.sim.reference.functions import fold_function
 from fuseflow.sim.reference.node_context import NodeContext, Rule
+from fuseflow.sim.reference.rule_processes import fold_function
 from fuseflow.sim.reference.timed_process import (
     BoundedFifo,
     Fifo,
@@ -57,8 +57,7 @@ class EnclosingStreams:
         self.crds: list[Any] = [None] * self.depth
 
     def await_coordinates(self, visible: int, levels: int) -> Generator[Wait, None, int]:
-        """Wait for the coordinates to be opened, down to the outermost `levels`. Returns the cycle by which all are visible, at
-        least `visible`."""
+        """Wait for the coordinates to be opened, down to the outermost `levels`. Returns the cycle of the last, at least `visible`."""
         return await_tokens(visible, self.fifos[self.open : levels])
 
     def enter(self, t: int, levels: int) -> None:

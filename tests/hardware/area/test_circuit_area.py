@@ -14,8 +14,8 @@ from sum_graph import GRAPH
 from fuseflow.errors import FileError, HardwareError
 from fuseflow.hardware.area import circuit_area, synthesis
 from fuseflow.hardware.area.circuit_area import CircuitArea, circuit_areas
-from fuseflow.hardware.area.liberty import read_liberty
 from fuseflow.hardware.area.parts import CircuitParts
+from fuseflow.hardware.area.synthesis import read_liberty
 from fuseflow.hardware.circuit_files import bounded_circuit, save_verilog
 from fuseflow.resources.gate_areas import GATE_EQUIVALENT, MEMORY_BIT, SQUARE_MICROMETRES, gate_area
 from fuseflow.sim import Machine

@@ -16,7 +16,7 @@ from engines import LIMITS, disagreements, on_engine
 from memories import at_memory
 from random_graphs import random_case
 
-from fuseflow.memory.dram_kernels import dram_kernels
+from fuseflow.memory.models import dram_kernels
 from fuseflow.memory.table_files import preset, preset_names
 from fuseflow.native.kernel_library import Library, library, package_store
 from fuseflow.native.machine_code import Loader

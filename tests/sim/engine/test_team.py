@@ -20,7 +20,7 @@ from fuseflow.sim.engine.buffer_growth import PartOutput
 from fuseflow.sim.engine.execute import DEFAULT_LIMITS, has_ended, run
 from fuseflow.sim.engine.network_layout import NetworkLayout, lay_out
 from fuseflow.sim.engine.node_layout import Limits
-from fuseflow.sim.engine.partition import thread_of_parts, threads_that_pay
+from fuseflow.sim.engine.team import thread_of_parts, threads_that_pay
 from fuseflow.sim.processors import PROCESSORS
 
 EAGER = Limits(alone=0, threads=2)

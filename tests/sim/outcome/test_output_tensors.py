@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 
 from fuseflow.errors import SimulationError
 from fuseflow.samml.nodes import TensorDecl
-from fuseflow.sim.outcome.output_tensors import assemble, round_to_dtype
-from fuseflow.sim.outcome.writer_streams import WriterStream
+from fuseflow.sim.outcome.output_tensors import WriterStream, assemble, round_to_dtype
 from fuseflow.tensors import Format, Tensor, pack
 
 FORMATS = [

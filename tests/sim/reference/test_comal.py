@@ -23,8 +23,8 @@ from fuseflow.machine.comal import broadcast_delays
 from fuseflow.samml import nodes as n
 from fuseflow.samml.text import parse as parse_graph
 from fuseflow.sim import load_machine, simulate
-from fuseflow.sim.reference.build import RULES
 from fuseflow.sim.reference.comal import RULES as comal_rules
+from fuseflow.sim.reference.execute import RULES
 from fuseflow.table import build_table, emit
 from fuseflow.tensors import Format, Tensor, pack
 from fuseflow.tile_ops import result_shape

@@ -12,7 +12,7 @@ from fuseflow.samml.nodes import Graph
 from fuseflow.sim import load_machine, simulate
 from fuseflow.sim.reference import execute as schedule
 from fuseflow.sim.reference import step_code
-from fuseflow.sim.reference.build import build_network
+from fuseflow.sim.reference.execute import build_network
 from fuseflow.tensors import Tensor, pack
 
 IDEAL = load_machine("ideal")

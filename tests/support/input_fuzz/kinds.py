@@ -348,7 +348,7 @@ def _edge_tables_first(content: bytes) -> None:
 
 
 def _liberty(content: bytes, folder: Path) -> None:
-    from fuseflow.hardware.area.liberty import read_liberty
+    from fuseflow.hardware.area.synthesis import read_liberty
 
     read_liberty(_put(content, folder, "cells.lib"))
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from functools import partial
 
 from fuseflow.samml import nodes as n
-from fuseflow.samml.coordinate_bounds import UNBOUNDED
+from fuseflow.samml.graph import UNBOUNDED
 from fuseflow.samml.node_check import GraphContext, NodeCheck, Position, StreamFacts
 from fuseflow.samml.stream_alignment import StreamShape
 

@@ -16,15 +16,7 @@ import numpy as np
 from fuseflow.native.records import Record, get_int, inline, set_int, trailing_zeros
 from fuseflow.native.signatures import FOLD_INTO, Function, call_fold_into
 from fuseflow.samml import nodes as n
-from fuseflow.sim.engine.coordinate_nest import (
-    is_childless,
-    look_at_coordinates,
-    look_at_stops,
-    nest_at,
-    take_coordinates,
-    take_stops,
-)
-from fuseflow.sim.engine.kernels.arithmetic import round_values
+from fuseflow.sim.engine.kernels.elementwise_functions import round_values
 from fuseflow.sim.engine.kernels.reduce import fold_into
 from fuseflow.sim.engine.node_firing import (
     BUFFER,
@@ -35,9 +27,15 @@ from fuseflow.sim.engine.node_firing import (
     close,
     finish,
     fire,
+    is_childless,
+    look_at_coordinates,
+    look_at_stops,
+    nest_at,
     node_at,
     room_at,
     source,
+    take_coordinates,
+    take_stops,
     target,
     tokens_at,
 )
@@ -101,8 +99,7 @@ def fill_and_emit(fill: Function, state: Array, layout: NodeLayout, emit: Functi
 
 
 def workspace_state(layout: NodeLayout, levels: Sequence[n.Port], buffers: int) -> Array:
-    """Return the record of a node with `buffers` empty workspaces. `levels` are the streams whose coordinates are keys, in the
-    order of the keys."""
+    """Return the record of a node with `buffers` empty workspaces, whose keys are the coordinates of the streams `levels`, in order."""
     sizes = [layout.bounds[port] for port in levels]
     row = -(-sizes[-1] // BLOCK)
     space = row * int(np.prod(sizes[:-1], dtype=object))
@@ -276,8 +273,7 @@ def put_run(node: Any, s: Any, w: Any, crd: Any, val: Any, k: int) -> None:
 
 @inline
 def _full_blocks(s: Any, w: Any, c: int, k: int, place: int) -> int:
-    """Return for how many of the k coordinates from c on, where a block begins, the workspace `w` has values in the slots from
-    `place` on."""
+    """Return for how many of the k coordinates from c on, the begin of a block, the workspace `w` has values from slot `place` on."""
     count = 0
     while count < k:
         more = min(k - count, BLOCK)

@@ -15,13 +15,16 @@ from fuseflow.native.records import Record, get_float, get_int, inline, set_floa
 from fuseflow.native.signatures import ELEMENTWISE, Function, call_elementwise
 from fuseflow.ops import reducer
 from fuseflow.samml import nodes as n
-from fuseflow.sim.engine.kernels.arithmetic import kernel_name, operator_function, round_values, step_function
 from fuseflow.sim.engine.kernels.elementwise_functions import (
     NO_INPUT,
     elementwise,
+    kernel_name,
     look_at_operands,
     operand_inputs,
+    operator_function,
     push_results,
+    round_values,
+    step_function,
 )
 from fuseflow.sim.engine.node_firing import close, node_at, pass_control, source, target
 from fuseflow.sim.engine.node_layout import LayoutRule, NodeLayout, Part, word_count
@@ -86,8 +89,7 @@ def run_alu(address: int) -> int:
 
 @inline
 def _operand(node: Any, q: int, constant: int) -> tuple[int, int]:
-    """Return the address of the next values of input q and their stride (0: one value for all). `constant` is the address for no
-    input or `N`."""
+    """Return the address of the next values of input q (or of `constant`, for no input or `N`) and their stride (0: one value for all)."""
     if q == NO_INPUT:
         return constant, 0
     reader = source(node, q)

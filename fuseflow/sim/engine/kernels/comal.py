@@ -12,10 +12,10 @@ from typing import Any
 from fuseflow.native.records import Record, inline
 from fuseflow.samml import nodes as n
 from fuseflow.sim.engine.kernels import comal_accumulate, comal_drop, write
+from fuseflow.sim.engine.kernels.levels import range_ as range_with_empty
+from fuseflow.sim.engine.kernels.levels import scan as scan_with_empty
 from fuseflow.sim.engine.kernels.reduce import emit_fold, fold_values, reduce_at
 from fuseflow.sim.engine.kernels.reduce import reduce as pipelined_reduce
-from fuseflow.sim.engine.kernels.scan import range_ as range_with_empty
-from fuseflow.sim.engine.kernels.scan import scan as scan_with_empty
 from fuseflow.sim.engine.node_firing import (
     ENDED,
     GROW,
@@ -85,8 +85,7 @@ def repeat(node: n.Repeat, layout: NodeLayout) -> list[Part]:
 
 
 def run_generator(address: int) -> int:
-    """Run the part that passes the signal of a `repeat` on and fires once for each token. The values that it emits do not
-    matter."""
+    """Run the part that passes on the signal of a `repeat`, a token in each firing. The emitted values do not matter."""
     node = node_at(address)
     signal, link = source(node, 0), target(node, 0)
     while True:
@@ -106,8 +105,7 @@ def run_generator(address: int) -> int:
 
 
 def run_repeat(address: int) -> int:
-    """Run the second part: fire once for each token of the signal. A value emits the token of x; a stop is handled by
-    `_stop_of_x`."""
+    """Run the second part: fire for each token of the signal. A value emits the token of x; `_stop_of_x` handles a stop."""
     node = node_at(address)
     x, signal, out, s = source(node, 0), source(node, 1), target(node, 0), repeat_at(node.state)
     while True:

@@ -9,7 +9,6 @@ from typing import Any
 
 from fuseflow.native.records import get_int, inline
 from fuseflow.samml import nodes as n
-from fuseflow.sim.engine.coordinate_nest import nest_at
 from fuseflow.sim.engine.kernels.accumulate import (
     ACCUMULATE,
     accumulate_state,
@@ -18,7 +17,7 @@ from fuseflow.sim.engine.kernels.accumulate import (
     row_coordinate,
     shared_levels,
 )
-from fuseflow.sim.engine.kernels.arithmetic import round_values
+from fuseflow.sim.engine.kernels.elementwise_functions import round_values
 from fuseflow.sim.engine.node_firing import (
     GROW,
     MISALIGNED,
@@ -29,6 +28,7 @@ from fuseflow.sim.engine.node_firing import (
     fire,
     look_everywhere,
     look_only,
+    nest_at,
     node_at,
     room_at,
     source,
@@ -116,8 +116,7 @@ def run_accumulate(address: int) -> int:
 
 @inline
 def _look_up_row(node: Any, s: Any, nest: Any) -> None:
-    """Set `s.prefix` to the row of the coordinates at the heads of the outer streams, if these have changed since the last
-    value."""
+    """Set `s.prefix` to the row of the coordinates at the heads of the outer streams, if they changed since the last value."""
     if nest.open != 0:
         return
     s.prefix = 0
@@ -133,8 +132,7 @@ def _look_up_row(node: Any, s: Any, nest: Any) -> None:
 
 @inline
 def _work_off(node: Any, s: Any, nest: Any, w: Any, word: int) -> bool:
-    """Take the next step (`s.phase`) for the stop `word` of the values. Return False if the part has to wait, or after a
-    fault."""
+    """Take the next step (`s.phase`) for the stop `word` of the values. Return False to wait, or after a fault."""
     if s.phase == GIVE:
         if not _give_workspace(node, s, w, word):
             return False
@@ -213,8 +211,7 @@ def _look_for_empty(node: Any, s: Any, nest: Any) -> bool:
 
 @inline
 def _take_inner(node: Any, nest: Any, word: int, t: int) -> None:
-    """Take the stop `word` of the values and of their coordinates in cycle t, and those of the streams between if no list is open
-    there."""
+    """Take the stop `word` of values and coordinates in cycle t, and those of the streams between if no list is open there."""
     for level in range(max(nest.depth - low_of(word), 1), nest.depth):
         _take_outer(node, nest, level, word, t)
     for q in range(nest.depth, nest.depth + 2):
@@ -277,8 +274,7 @@ def _give_entries(node: Any, s: Any, w: Any) -> bool:
 
 @inline
 def _give_stop(node: Any, s: Any, word: int) -> bool:
-    """Emit the stop `word` of the innermost streams, and a stop of each outer stream whose list ends. Return whether there was
-    room."""
+    """Emit the stop `word` of the innermost streams, and a stop of each outer stream whose list ends, if there is room for all."""
     first = max(s.order - 1 - high_of(word), 0)
     if not _has_room(node, first, s.order + 1):
         return False

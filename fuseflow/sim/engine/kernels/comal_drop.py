@@ -10,7 +10,7 @@ from typing import Any
 from fuseflow.native.records import Record, inline
 from fuseflow.samml import nodes as n
 from fuseflow.samml.public_streams import is_coordinate_drop
-from fuseflow.sim.engine.kernels.drop import drop as drop_entries
+from fuseflow.sim.engine.kernels.nested_levels import drop as drop_entries
 from fuseflow.sim.engine.node_firing import (
     MISALIGNED,
     WAIT,
@@ -109,8 +109,7 @@ def _pass_on(node: Any, s: Any, k: int) -> None:
 
 @inline
 def _end_fiber(node: Any, s: Any, word: int) -> bool:
-    """Fire to take an outer coordinate with the stop `word` of the list below it. Return False if the part has to wait, or after
-    a fault."""
+    """Fire to take an outer coordinate with the stop `word` of the list below it. Return False to wait, or after a fault."""
     outer = source(node, 0)
     if word == DONE or low_of(word) > 0 or not is_control(source(node, 2)):
         node.fault = MISALIGNED
@@ -137,8 +136,7 @@ def _end_fiber(node: Any, s: Any, word: int) -> bool:
 
 @inline
 def _outer_stop(node: Any, s: Any, word: int) -> bool:
-    """Fire to take the stop `word` of the outer coordinates, or `D` of all inputs. Return False if the part has to wait, after a
-    fault or `D`."""
+    """Fire to take the stop `word` of the outer coordinates, or `D` of all inputs. Return False to wait, after a fault or `D`."""
     if word == DONE:
         finish(node)
         return False

@@ -91,8 +91,7 @@ def run_load(address: int) -> int:
 
 @inline
 def _load_values(node: Any, s: Any, run: Any, first: int, k: int, out: Any) -> tuple[int, int]:
-    """Return kind and word of a run of the values at the k references of `run` from `first` on, or set a fault for a reference
-    outside."""
+    """Return kind and word of a run of the values at k references of `run` from `first` on, or set the fault of one outside."""
     if s.words > 1:
         return _load_tiles(node, s, run, first, k, out)
     return _load_scalars(node, s, run, first, k, out, node.state + FILL, node.state + VALUE)
@@ -194,8 +193,7 @@ def run_load_answered(address: int) -> int:
 
 @inline
 def _answered_tokens(node: Any, s: Any) -> int:
-    """Return how many of the next tokens share one answer that has come, and have room (0: wait). Its cycle is put into
-    `s.visible_at`."""
+    """Return how many of the next tokens have room and share one answer that has come, in cycle `s.visible_at` (0: wait)."""
     k = common_tokens(node, 2)
     if k == 0:
         return 0

@@ -16,9 +16,8 @@ from fuseflow.native.kernel_library import specialize
 from fuseflow.native.records import get_int, set_int
 from fuseflow.native.signatures import Function
 from fuseflow.samml import nodes as n
-from fuseflow.sim.engine.coordinate_nest import take_coordinates
 from fuseflow.sim.engine.kernels.accumulate import BUFFERS, fill_and_emit, run_fill, workspace_state
-from fuseflow.sim.engine.node_firing import TWICE
+from fuseflow.sim.engine.node_firing import TWICE, take_coordinates
 from fuseflow.sim.engine.node_layout import LayoutRule, NodeLayout, Part
 from fuseflow.sim.engine.stream_rings import REPEATED, WORD_OFFSET, copy, element_address, head_address, head_run, word_in
 from fuseflow.sim.engine.workspace import BLOCK, find_or_insert
@@ -56,8 +55,7 @@ def open_entries(node: Any, s: Any, nest: Any, t: int) -> None:
 
 
 def scatter(node: Any, s: Any, w: Any, crd: Any, val: Any, k: int) -> None:
-    """Put the next k values of `val` into the workspace `w`, at the coordinates of `crd`. Set the fault TWICE if an entry exists
-    already."""
+    """Put the next k values of `val` into the workspace `w`, at the coordinates of `crd`. Set the fault TWICE if an entry exists."""
     coordinates, values = head_run(crd), head_run(val)
     stride = 0 if values.kind == REPEATED else 8 * s.words
     at = head_address(val) + WORD_OFFSET if stride == 0 else element_address(val)

@@ -11,7 +11,7 @@ from fuseflow.native.records import Record, get_float, get_int, inline, set_floa
 from fuseflow.native.signatures import FOLD, FOLD_INTO, Function, call_fold, call_fold_into
 from fuseflow.ops import reducer
 from fuseflow.samml import nodes as n
-from fuseflow.sim.engine.kernels.arithmetic import kernel_name, of_steps, round_values, step_function
+from fuseflow.sim.engine.kernels.elementwise_functions import kernel_name, of_steps, round_values, step_function
 from fuseflow.sim.engine.node_firing import ENDED, REFUSED, close, fire, node_at, room_at, source, target, tokens_at
 from fuseflow.sim.engine.node_layout import LayoutRule, NodeLayout, Part, word_count
 from fuseflow.sim.engine.stream_rings import (
@@ -71,8 +71,7 @@ def fold(name: str, arithmetic: Arithmetic) -> Function:
 
 @cache
 def fold_into(name: str, arithmetic: Arithmetic) -> Function:
-    """Return the kernel that folds each of k values into the element of the same index at another address by the reduction
-    `name`."""
+    """Return the kernel that folds k values, each into the element of its index at another address, by the reduction `name`."""
     arithmetic = of_steps(arithmetic)
     return specialize(_fold_into, kernel_name(f"fold_into_{name}", arithmetic), function=step_function(name, arithmetic))
 

@@ -12,7 +12,6 @@ from typing import Any
 
 from fuseflow.native.records import Record, get_int, inline, set_int
 from fuseflow.samml import nodes as n
-from fuseflow.sim.engine.coordinate_nest import look_at_coordinates, nest_at, take_coordinates
 from fuseflow.sim.engine.kernels.accumulate import (
     BUFFERS,
     emit_stop,
@@ -29,9 +28,12 @@ from fuseflow.sim.engine.node_firing import (
     WAIT,
     finish,
     fire,
+    look_at_coordinates,
+    nest_at,
     node_at,
     room_at,
     source,
+    take_coordinates,
     target,
     tokens_at,
 )
@@ -70,8 +72,7 @@ SELECT = Record(
 state_at = SELECT.at
 HELD_SIZE = HELD.size
 GROUP_END = 1 << 20 | 1
-"""The token of the link at the end of a group inside a fiber. Its lowest bit says, as in other tokens, that a list is handed
-over."""
+"""The link's token at the end of a group inside a fiber. Its lowest bit says, as in other tokens, that a list is handed over."""
 
 
 def select(node: n.Select, layout: NodeLayout) -> list[Part]:
@@ -174,8 +175,7 @@ def _hold(s: Any, nest: Any, h: Any, crd: Any, val: Any, k: int) -> None:
 
 @inline
 def _take_control(node: Any, s: Any, nest: Any, word: int, visible_at: int) -> bool:
-    """Take the stop `word` of the values with the stops of outer streams, or `D`. Return False if a token or room is missing,
-    after `D` or a fault."""
+    """Take the stop `word` of the values with the stops of outer streams, or `D`. Return False to wait, after `D` or a fault."""
     if word == DONE:
         finish(node)
         return False

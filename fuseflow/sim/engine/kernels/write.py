@@ -1,5 +1,6 @@
 """The primitive `write` stores streams in memory, one token a firing. Elements gather in buffers, which the engine empties when
-they are full. At the end of a fiber of a level that pads, there is a firing for each entry that the fiber lacks."""
+they are full. At the end of a fiber of a level that pads, there is a firing for each entry that the fiber lacks. The recorder keeps every
+token of a stream with the cycle from which it is visible, for checks and comparisons, and changes no cycle."""
 
 from __future__ import annotations
 
@@ -7,18 +8,33 @@ from typing import Any
 
 import numpy as np
 
-from fuseflow.native.records import Record, get_float, get_int, inline, set_float, set_float32, set_int, set_int32
+from fuseflow.native.records import Record, address, get_float, get_int, inline, set_float, set_float32, set_int, set_int32
 from fuseflow.samml import nodes as n
+from fuseflow.samml.nodes import Port
 from fuseflow.sim.engine.memory_ports import elements_before_full, flush, requester_at, write_element, write_elements
-from fuseflow.sim.engine.node_firing import ENDED, GROW, LARGE, REFUSED, WAIT, close, common_tokens, fire, node_at, source
-from fuseflow.sim.engine.node_layout import LayoutRule, NodeLayout, Part, element_capacity, word_count
+from fuseflow.sim.engine.node_firing import (
+    ENDED,
+    GROW,
+    LARGE,
+    REFUSED,
+    WAIT,
+    close,
+    common_tokens,
+    fire,
+    node_at,
+    source,
+    tokens_at,
+)
+from fuseflow.sim.engine.node_layout import Array, LayoutRule, NodeLayout, Part, element_capacity, word_count
 from fuseflow.sim.engine.stream_rings import (
     AFFINE,
     CONTROL,
     DONE,
     EMPTY,
     REPEATED,
+    SLICE,
     WORD_OFFSET,
+    copy,
     element_address,
     head_address,
     head_run,
@@ -38,7 +54,7 @@ whether the last token was a value, and `sums` whether the values are sums. `roo
 that pads, else 0, and `held` how many entries the open fiber has. At a memory that takes time, there are also the requester of the
 array written with every element (0: none), an array of the requesters of arrays written at the end of a fiber, their number, the
 next of them, and the phase."""
-state_at = WRITE.at
+write_at = WRITE.at
 TAKING, FLUSHING, ENDING = 0, 1, 2
 
 
@@ -77,7 +93,7 @@ def _buffers(layout: NodeLayout, kind: Any, ends: int, tile: TileShape = ()) -> 
 def run_write(address: int) -> int:
     """Run a writer: append every coordinate or value. For coordinates, a stop that ends a fiber appends the number so far."""
     node = node_at(address)
-    s = state_at(node.state)
+    s = write_at(node.state)
     reader = source(node, 0)
     while True:
         k = common_tokens(node, 1)
@@ -172,7 +188,7 @@ def run_write_remote(address: int) -> int:
     """Run a writer at a memory that takes time: it requests a line to be written in the firing that fills it, and the last lines
     after `D` (docs/explanation/memory.md)."""
     node = node_at(address)
-    s = state_at(node.state)
+    s = write_at(node.state)
     while s.phase == TAKING:
         k = common_tokens(node, 1)
         if k == 0:
@@ -272,6 +288,51 @@ def _write(node: Any, r: Any, k: int, visible_at: int) -> int:
         return WAIT
     write_elements(r, k)
     return fire(node, visible_at, 0, k)
+
+
+RECORD = Record("tokens count limit words")
+record_at = RECORD.at
+
+
+def recorder(port: Port, tile: TileShape, limit: int, arrays: dict[int, Array]) -> Part:
+    """Return a part that reads the stream at a port and keeps kind, visible cycle and word or words of every token. Its buffer,
+    for about `limit` elements, is put into `arrays`."""
+    limit = element_capacity(limit, tile)
+    tokens, state = np.empty((limit, 2 + word_count(tile)), np.int64), RECORD.array(1)  # only counted tokens are read
+    arrays[address(tokens)] = tokens
+    state["tokens"], state["limit"], state["words"] = address(tokens), limit, word_count(tile)
+    return Part(run_record, state, (port,), ())
+
+
+def run_record(at: int) -> int:
+    """Run the part at an address: record every token, as many at a time as the buffer has room for."""
+    node = node_at(at)
+    s = record_at(node.state)
+    reader = source(node, 0)
+    while True:
+        k = tokens_at(node, 0)
+        if k == 0:
+            return 0
+        k = min(k, s.limit - s.count)
+        if k == 0:
+            node.waits = GROW
+            return 0
+        run, first, visible_at = head_run(reader), reader.offset, visible(reader)
+        for i in range(k):
+            cell = s.tokens + 8 * (2 + s.words) * (s.count + i)
+            set_int(cell, 0, run.kind)
+            set_int(cell, 1, visible_at + i)
+            if run.kind >= SLICE:
+                copy(cell + 16, element_address(reader) + 8 * s.words * i, s.words)
+            else:
+                set_int(cell, 2, word_in(run, first + i))
+        last = run.kind == CONTROL and run.word == DONE
+        take(reader, k, visible_at)
+        node.firings += k
+        s.count += k
+        if last:
+            node.waits = ENDED
+            return 0
 
 
 RULES: dict[type[n.Node], LayoutRule] = {

@@ -13,11 +13,11 @@ from fuseflow.estimate import CountMemo, count_work
 from fuseflow.estimate.counted.patterns import tensor_pattern
 from fuseflow.samml import nodes as n
 from fuseflow.samml import protobuf
-from fuseflow.samml.coordinate_bounds import stream_bounds
 from fuseflow.samml.dot import dot
+from fuseflow.samml.graph import stream_bounds
 from fuseflow.samml.mlir import from_mlir, to_mlir
-from fuseflow.samml.text import parse, show
 from fuseflow.samml.proto_foreign import tile_indices
+from fuseflow.samml.text import parse, show
 from fuseflow.samml.verify import verify
 from fuseflow.sim import load_machine, simulate, simulators
 from fuseflow.tensors import Format, pack

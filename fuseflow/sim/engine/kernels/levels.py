@@ -1,4 +1,5 @@
-"""The primitives `scan` and `range` emit the fiber below every reference."""
+"""The primitives that emit references and levels. `root` emits one reference, 0, and `D`; if tensors are loaded into the scratchpad before
+the graph begins, it waits until they are there. `scan` and `range` emit the fiber below every reference."""
 
 from __future__ import annotations
 
@@ -6,6 +7,7 @@ from typing import Any, assert_never
 
 from fuseflow.native.records import Record, get_int, inline, prefetch
 from fuseflow.samml import nodes as n
+from fuseflow.sim.engine.memory_ports import loaded_cycle, wait_for_answer
 from fuseflow.sim.engine.node_firing import (
     ENDED,
     INPUT,
@@ -17,6 +19,7 @@ from fuseflow.sim.engine.node_firing import (
     fire,
     node_at,
     push_everywhere,
+    room_at,
     source,
     target,
     tokens_at,
@@ -43,6 +46,45 @@ from fuseflow.sim.engine.stream_rings import (
 )
 from fuseflow.tensors.levels.base import Computed, Listed
 
+
+def root(node: n.Root, layout: NodeLayout) -> list[Part]:
+    return layout.part(run_root, computes=False)
+
+
+def run_root(address: int) -> int:
+    """Fire twice: for the reference, then for `D`."""
+    node = node_at(address)
+    out = target(node, 0)
+    while room_at(node, 0) > 0:
+        if node.firings == 0:
+            push(out, AFFINE, 0, 1, fire(node, 0, out.free, 1))
+        else:
+            push(out, CONTROL, DONE, 1, close(node, 0, out.free))
+            node.waits = ENDED
+            return 0
+    return 0
+
+
+LOADED_ROOT = Record("loads")
+"""`loads` is the address of the requester of the lines that are loaded."""
+loaded_root_at = LOADED_ROOT.at
+
+
+def run_root_loaded(address: int) -> int:
+    """Fire for the reference once the last line has come, then for `D`."""
+    node = node_at(address)
+    out = target(node, 0)
+    if node.firings == 0:
+        loaded = loaded_cycle(node, loaded_root_at(node.state).loads)
+        if loaded == WAIT or room_at(node, 0) == 0:
+            return 0
+        push(out, AFFINE, 0, 1, fire(node, wait_for_answer(node, 0, loaded), out.free, 1))
+    if room_at(node, 0) > 0:
+        push(out, CONTROL, DONE, 1, close(node, 0, out.free))
+        node.waits = ENDED
+    return 0
+
+
 FIELDS = (
     "size lows highs crds refs spans parents every "  # a dense level has a size; others the bounds of each fiber, and its elements
     "phase next end base references entries "  # `every`: an `N` has a full fiber too
@@ -53,7 +95,7 @@ IDLE, OPENING, EMITTING, CLOSING = 0, 1, 2, 3
 """The phases of a scan: it is before a reference; it has looked up the fiber and emitted nothing; it has emitted some elements;
 or it has emitted all elements, but not the stop."""
 ANY_PARENT = 1 << 60  # parents of a level without elements, or without a tensor: no reference is outside
-state_at = SCAN.at
+scan_at = SCAN.at
 
 
 def scan(node: n.Scan, layout: NodeLayout) -> list[Part]:
@@ -81,7 +123,7 @@ def run_scan(address: int) -> int:
     in a `range`) costs a firing, unless `joint` is set. The closing firing follows. It inspects the next reference token: if that
     is a stop, both ends become one stop."""
     node = node_at(address)
-    s = state_at(node.state)
+    s = scan_at(node.state)
     ref, crds, refs = source(node, 0), target(node, 0), target(node, 1)
     while True:
         visible_at = 0
@@ -175,8 +217,7 @@ def _push_elements(node: Any, s: Any, k: int, t: int) -> None:
 
 @inline
 def _close_empty(node: Any, s: Any, visible_at: int) -> bool:
-    """Fire once to take a reference without elements and emit the stop of its fiber. Return False if the part has to wait, or
-    after a fault."""
+    """Fire once to take a reference without elements and emit the stop of its fiber. Return False to wait, or after a fault."""
     ref, crds, refs = source(node, 0), target(node, 0), target(node, 1)
     following_at, following = second_token(ref)
     if following_at == WAIT:
@@ -217,4 +258,4 @@ def look_up_fiber(s: Any, ref: Any) -> bool:
     return True
 
 
-RULES: dict[type[n.Node], LayoutRule] = {n.Scan: scan, n.Range: range_}
+RULES: dict[type[n.Node], LayoutRule] = {n.Root: root, n.Scan: scan, n.Range: range_}

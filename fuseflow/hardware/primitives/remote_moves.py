@@ -1,24 +1,56 @@
-"""Write at a memory that takes time: elements are sent line by line, and the node continues once a line is sent.
+"""The nodes that send lines at a memory that takes time: writers, and the root of a graph with tensors in the scratchpad.
 
-After `D` it sends the lines that are partly filled, one in each firing.
+A writer sends elements line by line, and continues once a line is sent. After `D` it sends the lines that are partly filled, one in each
+firing. A root moves lines between the scratchpad and the memory, and waits until everything is loaded that the graph reads there. For each
+transfer, port k of `TRANSFER_PORTS` asks for the lines k, k + `TRANSFER_PORTS`, and so on, one in a cycle. How many lines there are is
+outside of the circuit, since it depends on the tensors.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import reduce
 
-from fuseflow.firing_rules.expressions import Expr, all_of, count_bits
+from fuseflow.firing_rules.expressions import YES, Expr, all_of, const, count_bits
 from fuseflow.firing_rules.rules import EMPTY, Head, Module
 from fuseflow.hardware.node_context import NodeContext
-from fuseflow.hardware.primitives.memory_ports import LanePort, WritePort
+from fuseflow.hardware.primitives.memory_ports import LINES, LanePort, WritePort
+from fuseflow.memory.memory_interface import TRANSFER_PORTS
+from fuseflow.primitives.scan import give_root
 from fuseflow.primitives.write import WRITTEN
 from fuseflow.samml import nodes as n
-from fuseflow.samml.lane_writers import lane_part
+from fuseflow.samml.nodes import Transfer
+from fuseflow.samml.writers import lane_part
+
+
+def root(node: n.Root, context: NodeContext, m: Module) -> None:
+    loaded = YES
+    for transfer in context.transfers:
+        lines, answers = _moves(context, m, transfer)
+        if transfer == "moved":
+            m.loaded = loaded = reduce(lambda total, count: total + count, answers).is_(lines)
+    give_root(context, m, loaded)
+
+
+def _moves(context: NodeContext, m: Module, transfer: Transfer) -> tuple[Expr, list[Expr]]:
+    """Add the processes that request the lines of a transfer. Return the number of lines, and the answers that each port had."""
+    assert context.scratchpad is not None and context.memory is not None
+    width = count_bits(
+        context.scratchpad.bytes // min(context.scratchpad.bytes_a_cycle, context.memory.line) + TRANSFER_PORTS + 1
+    )
+    lines, answers = m.array(f"{transfer}{LINES}", const(0, 1), width), list[Expr]()
+    for k in range(TRANSFER_PORTS):
+        kind = f"{transfer}{k}"
+        answers.append(m.port(kind, width, width, write=transfer == "behind"))
+        line, request, on = m.register(f"{kind}_line", width, k), m.ports[kind].request, f"moves_{kind}"
+        m.helper(on)
+        sets = {f"{kind}_line": line + TRANSFER_PORTS}
+        m.rule(f"moves {kind}", line < lines, gives={request: m.value(request, line)}, sets=sets, on=on)
+    return lines, answers
 
 
 def write_level(node: n.WriteLevel, context: NodeContext, m: Module) -> None:
-    """Add the rules of a writer of a level: arrays with an element per entry are written at each entry, others at the end of a
-    fiber."""
+    """Add the rules of a writer of a level: it writes arrays with an element per entry at each entry, others at a fiber's end."""
     arrays = context.level(node).arrays(context.size(node))
     entry, closing = None, list[WritePort]()
     x = context.input(m, 0)

@@ -4,7 +4,7 @@ import pytest
 
 from fuseflow.errors import GraphError
 from fuseflow.samml import nodes as n
-from fuseflow.samml.coordinate_bounds import UNBOUNDED, stream_bounds
+from fuseflow.samml.graph import UNBOUNDED, stream_bounds
 from fuseflow.samml.text import parse
 from fuseflow.samml.verify import stream_facts, verify
 

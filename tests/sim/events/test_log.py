@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fuseflow.sim.events.bins import Bins
+from fuseflow.sim.events.log import Bins
 
 ROW = st.tuples(st.integers(0, 2), st.integers(0, 300), st.integers(1, 40), st.integers(1, 9))
 
