@@ -8,7 +8,7 @@ from dataclasses import replace
 from fuseflow.errors import SimulationError
 from fuseflow.machine.machine import Machine
 from fuseflow.samml.nodes import Graph
-from fuseflow.sim.events.critical_path import EVENT_LIMIT, CriticalPath, Replay, critical_path
+from fuseflow.sim.events.critical_path import CriticalPath, Replay, critical_path
 from fuseflow.sim.events.log import CycleSpan, LastEvent, Sink
 from fuseflow.sim.events.stalls import Stalls, StallSink
 from fuseflow.sim.events.timeline import Timeline
@@ -53,10 +53,9 @@ def find_critical_path(
     machine: Machine,
     simulation: Simulation,
     progress: Callable[[int], None] | None = None,
-    limit: int = EVENT_LIMIT,
 ) -> CriticalPath:
-    """Return the critical path of a simulation of a graph, keeping at most `limit` events in memory at a time."""
-    return critical_path(replay(graph, tensors, machine, simulation, progress), limit)
+    """Return the critical path of a simulation of a graph."""
+    return critical_path(replay(graph, tensors, machine, simulation, progress))
 
 
 def find_timeline(

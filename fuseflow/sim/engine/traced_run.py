@@ -32,19 +32,8 @@ from fuseflow.sim.engine.tracer import (
     note_firings,
     settle_all,
 )
-from fuseflow.sim.events.log import (
-    INSIDE,
-    MEMORY,
-    SLOT,
-    TOKEN,
-    Ints,
-    LastEvent,
-    Sink,
-    Topology,
-    Track,
-    last_event,
-    process_tracks,
-)
+from fuseflow.sim.events import log
+from fuseflow.sim.events.log import Ints, LastEvent, Sink, Topology, Track, last_event, process_tracks
 from fuseflow.sim.outcome.deadlock import deadlock_error
 from fuseflow.tensors import Tensor
 
@@ -197,11 +186,11 @@ class EventCollector:
         cause, detail = rows["cause"], rows["detail"]
         readers = (detail - address(self.layout.readers)) // READER_SIZE
         table[:, 7] = -1
-        kinds = TOKEN, SLOT, MEMORY, INSIDE, DELAYED_STOP, RELAY
+        kinds = log.TOKEN, log.SLOT, log.MEMORY, log.INSIDE, DELAYED_STOP, RELAY
         token, slot, memory, inside, delayed_stop, relay = (cause == kind for kind in kinds)
         table[delayed_stop, 5] = self.relay_of[self.stream_of[readers[delayed_stop]]]
         table[relay, 5] = detail[relay]
-        table[delayed_stop | relay, 4] = TOKEN
+        table[delayed_stop | relay, 4] = log.TOKEN
         table[delayed_stop, 7] = self.edge_of[readers[delayed_stop]]
         table[token, 5], table[slot, 5] = self.writer_of[readers[token]], self.reader_part[readers[slot]]
         table[token | slot, 7] = self.edge_of[readers[token | slot]]

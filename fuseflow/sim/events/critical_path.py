@@ -15,29 +15,20 @@ import numpy as np
 
 from fuseflow.memory.statistics import MemoryPort
 from fuseflow.samml.nodes import Edge
+from fuseflow.sim.events import log
 from fuseflow.sim.events.fifo_loops import FifoLoops, StepKind, StepLabel, StepTotals
-from fuseflow.sim.events.log import (
-    DUE,
-    INSIDE,
-    MEMORY,
-    OWN,
-    SLOT,
-    START,
-    TIME,
-    TOKEN,
-    TRACK,
-    Bins,
-    CycleSpan,
-    Ints,
-    LastEvent,
-    Sink,
-    Topology,
-)
+from fuseflow.sim.events.log import Bins, CycleSpan, Ints, LastEvent, Sink, Topology
 
 Replay: TypeAlias = Callable[[Callable[[], Sink]], tuple[Sink, LastEvent]]
 """A function that runs a graph, the same way each time, and reports the run to a sink that it makes."""
 
-STEP_KINDS: dict[int, StepKind] = {OWN: "work", INSIDE: "work", TOKEN: "latency", SLOT: "full", MEMORY: "memory"}
+STEP_KINDS: dict[int, StepKind] = {
+    log.OWN: "work",
+    log.INSIDE: "work",
+    log.TOKEN: "latency",
+    log.SLOT: "full",
+    log.MEMORY: "memory",
+}
 
 EVENT_LIMIT = 1 << 21
 """The number of events that are kept at a time. An event takes 72 bytes."""
@@ -88,7 +79,7 @@ class FiringSink(Sink):
 
     def events(self, rows: Ints) -> None:
         self.count += len(rows)
-        cycle = np.maximum(rows[:, TIME], self.span.start)
+        cycle = np.maximum(rows[:, log.TIME], self.span.start)
         self.density.put(np.zeros(len(rows), np.int64), cycle, np.ones(len(rows), np.int64))
         if self.complete:
             self.rows.append(rows)
@@ -97,10 +88,10 @@ class FiringSink(Sink):
 
     def by_track(self) -> list[Ints]:
         """Return the events of each track, ordered by time."""
-        rows = np.concatenate(self.rows) if self.rows else np.zeros((0, DUE + 1), np.int64)
-        rows = rows[np.argsort(rows[:, TRACK], kind="stable")]
+        rows = np.concatenate(self.rows) if self.rows else np.zeros((0, log.DUE + 1), np.int64)
+        rows = rows[np.argsort(rows[:, log.TRACK], kind="stable")]
         self.rows.clear()
-        return np.split(rows, np.searchsorted(rows[:, TRACK], np.arange(1, len(self.topology.tracks))))
+        return np.split(rows, np.searchsorted(rows[:, log.TRACK], np.arange(1, len(self.topology.tracks))))
 
     def window_before(self, end: int) -> int:
         """Return the start of a window of cycles that ends at `end` and has about half of `limit` events, but at least one bin."""
@@ -150,28 +141,28 @@ class _Walk:
     def follow(self, events: list[Ints], start: int) -> bool:
         """Follow the causes to a firing before cycle `start`, and return whether cycle 0 was reached. `events` has each track's rows."""
         self.loops.open(events, start)
-        times = [np.ascontiguousarray(rows[:, TIME]) for rows in events]
+        times = [np.ascontiguousarray(rows[:, log.TIME]) for rows in events]
         while self.cycle >= start:
             i = int(times[self.track].searchsorted(self.cycle, side="right")) - 1
             _, first, count, step, cause, source, back, detail, _ = events[self.track][i].tolist()
             assert i >= 0 and (self.cycle - first) % step == 0 and self.cycle <= first + (count - 1) * step, (
                 "not a cycle of a firing"
             )
-            waits_elsewhere = cause in (START, TOKEN, MEMORY)
+            waits_elsewhere = cause in (log.START, log.TOKEN, log.MEMORY)
             if not self.within:
                 self.loops.arrive(self.track, waits_elsewhere)
             elif waits_elsewhere:
                 self.loops.end_chain()
             self.within = False
             self._step(StepLabel(self.track, "work"), first, self.cycle, 0)
-            if cause == START:
+            if cause == log.START:
                 self._step(StepLabel(self.track, "work"), 0, first, 0)  # until the first turn at a port
                 return True
             self.cycle = first
             if first < start:  # begun in the window before
                 self.within = True
                 break
-            edge, port = detail if cause == SLOT else -1, detail if cause == MEMORY else -1
+            edge, port = detail if cause == log.SLOT else -1, detail if cause == log.MEMORY else -1
             label = StepLabel(source, STEP_KINDS[cause], edge, port)
             if edge >= 0:
                 self.loops.leave(self.track, label)

@@ -8,24 +8,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from fuseflow.sim.events.log import (
-    CAUSE,
-    COUNT,
-    INSIDE,
-    MEMORY,
-    OWN,
-    SLOT,
-    START,
-    STEP,
-    TIME,
-    TOKEN,
-    TRACK,
-    Bins,
-    CycleSpan,
-    Ints,
-    Sink,
-    Topology,
-)
+from fuseflow.sim.events import log
+from fuseflow.sim.events.log import Bins, CycleSpan, Ints, Sink, Topology
 
 WINDOWS = 96
 """The largest number of windows."""
@@ -33,7 +17,7 @@ WINDOWS = 96
 STATES = ("busy", "starved", "memory", "blocked")
 """The states of a node in a cycle: it works, or it waits for a token, for an answer of the memory, or for anything else, such as
 room in a FIFO or another process of the same node."""
-_STATE_OF_CAUSE = {START: 1, OWN: 0, INSIDE: 3, TOKEN: 1, MEMORY: 2, SLOT: 3}
+_STATE_OF_CAUSE = {log.START: 1, log.OWN: 0, log.INSIDE: 3, log.TOKEN: 1, log.MEMORY: 2, log.SLOT: 3}
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,17 +50,17 @@ class StallSink(Sink):
         self.state: Ints = np.array([_STATE_OF_CAUSE[cause] for cause in range(len(_STATE_OF_CAUSE))])
 
     def events(self, rows: Ints) -> None:
-        rows = rows[np.argsort(rows[:, TRACK], kind="stable")]
+        rows = rows[np.argsort(rows[:, log.TRACK], kind="stable")]
         if not len(rows):
             return
-        track, first = rows[:, TRACK], rows[:, TIME]
-        ends = first + (rows[:, COUNT] - 1) * rows[:, STEP] + 1
+        track, first = rows[:, log.TRACK], rows[:, log.TIME]
+        ends = first + (rows[:, log.COUNT] - 1) * rows[:, log.STEP] + 1
         before = np.concatenate([[0], ends[:-1]])
         leading = np.concatenate([[True], track[1:] != track[:-1]])
         before[leading] = self.free[track[leading]]
         waited = first - before
         waits = waited > 0
-        self._count(track[waits], self.state[rows[waits, CAUSE]], before[waits], waited[waits])
+        self._count(track[waits], self.state[rows[waits, log.CAUSE]], before[waits], waited[waits])
         self._count(track, np.zeros(len(rows), np.int64), first, ends - first)
         last = np.concatenate([track[1:] != track[:-1], [True]])
         self.free[track[last]] = ends[last]

@@ -9,22 +9,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from fuseflow.memory.ports import HIT
-from fuseflow.sim.events.log import (
-    COUNT,
-    CYCLE,
-    CYCLES,
-    EDGE,
-    NEVER,
-    STEP,
-    TIME,
-    TOKENS,
-    TRACK,
-    Bins,
-    CycleSpan,
-    Ints,
-    Sink,
-    Topology,
-)
+from fuseflow.sim.events import log
+from fuseflow.sim.events.log import Bins, CycleSpan, Ints, Sink, Topology
 
 WINDOWS = 2048
 """The largest number of windows."""
@@ -53,7 +39,7 @@ class Timeline(Sink):
     def __init__(self, span: CycleSpan, share: int = 1, detail: int = DETAIL) -> None:
         """Make an empty timeline of the cycles `span`. It is one of `share` timelines that share the budget of `detail` rows."""
         self.span, self.share, self.detail = span, share, detail // share
-        self.cycles = NEVER  # of the run, once it is over
+        self.cycles = log.NEVER  # of the run, once it is over
         self.count = 0
         self.rows: list[Ints] = []
         self.flows: list[Ints] = []  # of tokens: edge, cycle, change
@@ -77,14 +63,14 @@ class Timeline(Sink):
 
     def events(self, rows: Ints) -> None:
         """Keep the firings of `rows` that are in the span, and drop the others."""
-        rows = rows[~self.relays[rows[:, TRACK]]]
-        first, step = rows[:, TIME], rows[:, STEP]
+        rows = rows[~self.relays[rows[:, log.TRACK]]]
+        first, step = rows[:, log.TIME], rows[:, log.STEP]
         low = np.maximum(-(-(self.span.start - first) // step), 0)
-        high = np.minimum(-(-(self.span.end - first) // step), rows[:, COUNT])
+        high = np.minimum(-(-(self.span.end - first) // step), rows[:, log.COUNT])
         rows, low, high = (x[low < high] for x in (rows, low, high))
         if not len(rows):
             return
-        cut = np.stack([rows[:, TRACK], rows[:, TIME] + low * rows[:, STEP], high - low, rows[:, STEP]], axis=1)
+        cut = np.stack([rows[:, log.TRACK], rows[:, log.TIME] + low * rows[:, log.STEP], high - low, rows[:, log.STEP]], axis=1)
         self.busy.add(*cut.T)
         self._note(self.rows, cut, len(cut))
 
@@ -97,12 +83,12 @@ class Timeline(Sink):
     def _flow(self, rows: Ints, bins: Bins, sign: int) -> None:
         """Keep the pushed (`sign` 1) or popped (-1) tokens of `rows` that are in the span. The tokens of a row move one a cycle
         or all at once."""
-        rate = np.where(rows[:, CYCLES] > 1, 1, rows[:, TOKENS])  # tokens a cycle
-        before = np.clip(self.span.start - rows[:, CYCLE], 0, rows[:, CYCLES])
-        until = np.clip(self.span.end - rows[:, CYCLE], 0, rows[:, CYCLES])
-        np.add.at(self.before, rows[:, EDGE], sign * rate * before)
+        rate = np.where(rows[:, log.CYCLES] > 1, 1, rows[:, log.TOKENS])  # tokens a cycle
+        before = np.clip(self.span.start - rows[:, log.CYCLE], 0, rows[:, log.CYCLES])
+        until = np.clip(self.span.end - rows[:, log.CYCLE], 0, rows[:, log.CYCLES])
+        np.add.at(self.before, rows[:, log.EDGE], sign * rate * before)
         kept = before < until
-        edge, first, count, rate = rows[kept, EDGE], (rows[:, CYCLE] + before)[kept], (until - before)[kept], rate[kept]
+        edge, first, count, rate = rows[kept, log.EDGE], (rows[:, log.CYCLE] + before)[kept], (until - before)[kept], rate[kept]
         many = count > 1
         bins.add(edge[many], first[many], count[many], np.ones(int(many.sum()), np.int64))
         bins.put(edge[~many], first[~many], rate[~many])

@@ -12,21 +12,8 @@ from fuseflow.machine.machine import Machine
 from fuseflow.memory.memory_interface import ControllerFactory
 from fuseflow.samml import nodes as n
 from fuseflow.samml.tokens import D, Stop
-from fuseflow.sim.events.log import (
-    COUNT,
-    INSIDE,
-    MEMORY,
-    OWN,
-    SLOT,
-    START,
-    STEP,
-    TOKEN,
-    LastEvent,
-    Sink,
-    Topology,
-    last_event,
-    process_tracks,
-)
+from fuseflow.sim.events import log
+from fuseflow.sim.events.log import LastEvent, Sink, Topology, last_event, process_tracks
 from fuseflow.sim.outcome.deadlock import Deadlock, deadlock_error
 from fuseflow.sim.outcome.statistics import edges
 from fuseflow.sim.reference.execute import Network, build_network, network_statistics, run_network, waiting_processes
@@ -82,17 +69,17 @@ class Journal:
         own = p.firings > 0 and not isinstance(cycle, CausedCycle) and t == p.ready
         if own:
             event, gap = self.events[-1], at - p.last
-            if event[COUNT] == 1 or event[STEP] == gap:
-                event[STEP], event[COUNT] = gap, event[COUNT] + 1
+            if event[log.COUNT] == 1 or event[log.STEP] == gap:
+                event[log.STEP], event[log.COUNT] = gap, event[log.COUNT] + 1
                 return
         if isinstance(cycle, CausedCycle):
             why = [cycle.cause, cycle.source, cycle.back, cycle.detail]
         elif own:
-            why = [OWN, self.track, p.last, -1]
+            why = [log.OWN, self.track, p.last, -1]
         elif t == 0:
-            why = [START, self.track, 0, -1]
+            why = [log.START, self.track, 0, -1]
         else:  # without inputs it fetches ahead, and a line is needed; else a workspace
-            why = [INSIDE, self.track + (1 if p.inputs else -1), t - 1, -1]
+            why = [log.INSIDE, self.track + (1 if p.inputs else -1), t - 1, -1]
         self.events.append([self.track, at, 1, 1, *why, int(due)])
 
 
@@ -136,7 +123,7 @@ class TracedSlots(Slots):
     def append(self, cycle: int) -> None:
         listener, reader = self.reader.journal.listener, self.reader.journal.track
         edge, rank = listener.places[id(self)]
-        super().append(CausedCycle(cycle, SLOT, reader, cycle - 1 - self.back, edge, rank))
+        super().append(CausedCycle(cycle, log.SLOT, reader, cycle - 1 - self.back, edge, rank))
 
 
 def _append(fifo: Fifo, item: Item, append: Callable[[Fifo, Item], None]) -> None:
@@ -152,7 +139,7 @@ def _append(fifo: Fifo, item: Item, append: Callable[[Fifo, Item], None]) -> Non
         writer.listener.pushes.append((edge, produced, 1, 1))
     append(fifo, (token, visible))
     token, visible = fifo.pop()
-    deque.append(fifo, (token, CausedCycle(visible, TOKEN, writer.track, fired, edge, rank)))
+    deque.append(fifo, (token, CausedCycle(visible, log.TOKEN, writer.track, fired, edge, rank)))
 
 
 def _take(fifo: Fifo, t: int, take: Callable[[Fifo, int], None]) -> None:
@@ -219,7 +206,7 @@ class Listener:
             cycle = int(answer_cycle(port, request))
             if cycle < 0:
                 return cycle
-            return CausedCycle(cycle, MEMORY, self.senders[port], memory.issue_cycle(port, request), port, (2, 0))
+            return CausedCycle(cycle, log.MEMORY, self.senders[port], memory.issue_cycle(port, request), port, (2, 0))
 
         memory.issue, memory.answer_cycle = traced_issue, traced_answer_cycle
 

@@ -48,7 +48,6 @@ that takes time, it also has the elements of a fiber, and the number of coordina
 its level has the number of its entries, how many of them it keeps so far, and the requester of the lines that are loaded into the
 scratchpad before (0: none)."""
 stored_at = STORED.at
-ABSENT = -1
 
 
 def locate(node: n.Locate, layout: NodeLayout) -> list[Part]:
