@@ -24,7 +24,7 @@ from measured import Differs, Run, must, show
 import fuseflow as ff
 from fuseflow.einsum.parse import parse
 from fuseflow.errors import FuseFlowError, FusionError
-from fuseflow.frontend.datasets.karate import karate_club
+from fuseflow.frontend.datasets.built_in import karate_club
 from fuseflow.report.tables import plain_table
 
 ORDERS = tuple("".join(order) for order in permutations("ikjl"))

@@ -39,7 +39,7 @@ def measure_import(model: RealModel, data_dir: Path | None) -> dict[str, Any]:
     """Import the model twice, and measure the second time. The first time has no `formats`, as PyTorch counts FLOPs of dense tensors."""
     from fuseflow.frontend.model_spec import ModelSpec
     from fuseflow.frontend.sources import load
-    from fuseflow.frontend.trace.flops import flop_counter, program_flops
+    from fuseflow.frontend.trace.constant_folding import flop_counter, program_flops
 
     module, arguments = model.bring(data_dir)
     with flop_counter() as counter:

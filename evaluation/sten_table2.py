@@ -80,9 +80,9 @@ def _by_recipe(name: str) -> Callable[..., None]:
 
 def lines_of(recipe: str) -> int:
     """Return the number of lines of a recipe, its head and its documentation included."""
-    from fuseflow.sparsity.training import recipes
+    import fuseflow.sparsity as sp
 
-    function = ast.parse(inspect.getsource(getattr(recipes, recipe))).body[0]
+    function = ast.parse(inspect.getsource(getattr(sp, recipe))).body[0]
     assert isinstance(function, ast.FunctionDef)
     return (function.end_lineno or 0) - function.lineno + 1
 

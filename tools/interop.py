@@ -36,7 +36,7 @@ from fuseflow.run.compiled import Compiled, CompiledRegion
 from fuseflow.samml import protobuf
 from fuseflow.sim.run import Simulation
 from fuseflow.tensors import Tensor
-from fuseflow.tensors.sam_files import write_fibertree
+from fuseflow.tensors.array_files import write_fibertree
 
 ROOT = Path(__file__).resolve().parents[1]
 GRAPH_DATA = "random:nodes=30,degree=3,features=12,density=0.2,seed=5"

@@ -39,7 +39,7 @@ PART = (
     "tests/sparsity/grouped",  # scipy.optimize
     "tests/sweep",  # psutil, distributed, matplotlib, pyarrow
     "tests/tensors/test_mtx_files.py",  # scipy.io
-    "tests/tensors/test_sparse_files.py",  # scipy.sparse
+    "tests/tensors/test_npy_files.py",  # scipy.sparse
     "tests/test_cp_sat.py",
 )
 NEIGHBOURS = ("numpy", "pandas", "ortools", "jupyter")

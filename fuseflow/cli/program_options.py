@@ -78,7 +78,7 @@ def _losses() -> Iterable[str]:
 
 
 def _optimizers() -> Iterable[str]:
-    from fuseflow.training.optimizers.listing import OPTIMIZERS
+    from fuseflow.training.optimizers.formulas import OPTIMIZERS
 
     return OPTIMIZERS
 

@@ -21,10 +21,9 @@ from fuseflow.einsum.sparse_arrays import Operand, SparseArray, flat_positions
 from fuseflow.einsum.text import show_einsum
 from fuseflow.errors import ProgramError, TensorError, did_you_mean
 from fuseflow.tensors import Format, Tensor, pack
-from fuseflow.tensors.blocks import from_blocks, stored_in
+from fuseflow.tensors.blocks import from_blocks, stored_in, with_structure_of
 from fuseflow.tensors.levels.base import Ints
 from fuseflow.tensors.pack import from_coordinates
-from fuseflow.tensors.shared_structure import with_structure_of
 
 
 def verify_structures(program: Program) -> None:

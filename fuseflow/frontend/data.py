@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -12,18 +12,25 @@ import numpy.typing as npt
 from scipy import sparse
 
 from fuseflow.errors import DataError, did_you_mean
-from fuseflow.frontend.datasets import citation_full, images, ogb, planetoid
-from fuseflow.frontend.datasets.bigbird import bigbird_mask
-from fuseflow.frontend.datasets.files import RawFiles
+from fuseflow.frontend.datasets import citation_full, ogb, planetoid
+from fuseflow.frontend.datasets.built_in import (
+    DEFAULT_COUNT,
+    DEFAULT_DENSITY,
+    IMAGE_SIDES,
+    bigbird_mask,
+    karate_club,
+    random_graph,
+    sample_images,
+)
+from fuseflow.frontend.datasets.files import RawFiles, find_folder
 from fuseflow.frontend.datasets.graph_data import GraphData, Matrix, normalize_adjacency, torch_matrix
 from fuseflow.frontend.datasets.graph_files import read_graph_file, require_graph_file
-from fuseflow.frontend.datasets.karate import karate_club
-from fuseflow.frontend.datasets.random_graphs import random_graph
 from fuseflow.frontend.datasets.spec_options import ADJACENCIES, SpecOptions, names_file, split_spec
 from fuseflow.frontend.datasets.standins import PUBLISHED_COUNTS, generate_standin
 
 if TYPE_CHECKING:
     import torch
+
 
 FILE_READERS: dict[str, Callable[[str, Path | None], GraphData]] = {
     **dict.fromkeys(planetoid.TITLES, planetoid.read_planetoid),
@@ -32,7 +39,7 @@ FILE_READERS: dict[str, Callable[[str, Path | None], GraphData]] = {
 }
 """The readers of graphs that are read from files, by the name of the graph."""
 
-VARIANTS = {"synthetic": tuple(PUBLISHED_COUNTS), "images": tuple(images.IMAGE_SIDES)}
+VARIANTS = {"synthetic": tuple(PUBLISHED_COUNTS), "images": tuple(IMAGE_SIDES)}
 """The variants of data sets that a spec names as `NAME:variant`."""
 
 DATASET_NAMES = ("karate", *FILE_READERS, "random", "synthetic", "images", "bigbird")
@@ -158,12 +165,9 @@ class Data:
 
 def raw_files(name: str) -> RawFiles:
     """Return what a graph of `FILE_READERS` is read from."""
-    raw: RawFiles = _distribution(name).raw_files(name)
+    distributions: tuple[Any, ...] = (planetoid, citation_full, ogb)
+    raw: RawFiles = next(module.raw_files(name) for module in distributions if name in module.TITLES)
     return raw
-
-
-def _distribution(name: str) -> Any:
-    return next(module for module in (planetoid, citation_full, ogb) if name in module.TITLES)
 
 
 def has_files(name: str, data_dir: Path) -> bool:
@@ -177,8 +181,7 @@ def has_files(name: str, data_dir: Path) -> bool:
 
 def locate_files(name: str, data_dir: Path) -> Path:
     """Return the directory in `data_dir` that has the raw files of a graph of `FILE_READERS`. Raise `DataError` if there is none."""
-    folder: Path = _distribution(name).locate(name, data_dir)
-    return folder
+    return planetoid.locate(name, data_dir) if name in planetoid.TITLES else find_folder(raw_files(name), data_dir)
 
 
 def load_data(spec: str, data_dir: Path | None = None, seed: int = 0) -> Data:
@@ -253,11 +256,11 @@ def _standin(options: SpecOptions, seed: int) -> tuple[GraphData, str]:
 
 
 def _images(options: SpecOptions, seed: int) -> Data:
-    side = options.integer("side", images.IMAGE_SIDES.get(options.variant, 16), 1)
-    count, density = options.integer("count", images.DEFAULT_COUNT, 1), options.number("density", images.DEFAULT_DENSITY, 0, 1)
+    side = options.integer("side", IMAGE_SIDES.get(options.variant, 16), 1)
+    count, density = options.integer("count", DEFAULT_COUNT, 1), options.number("density", DEFAULT_DENSITY, 0, 1)
     seed = options.integer("seed", seed, 0)
     options.finish()
-    pixels = images.sample_images(count, side, density, seed)
+    pixels = sample_images(count, side, density, seed)
     description = f"{count} images, {side} x {side} pixels ({pixels.nnz} nonzero)"
     kind = f"images of the size of {options.variant}'s" if options.variant else "images"
     return Data(options.spec, pixels, np.zeros(count, dtype=np.int64), 0, description, notice=f"synthetic data: random {kind}")
@@ -279,3 +282,99 @@ def _of_graph(spec: str, graph: GraphData, adj: str | None, notice: str = "") ->
     size = f"{graph.nodes} nodes, {graph.edges.nnz} entries of the adjacency, {graph.features.shape[1]} features{stored}"
     description = f"{size}, {graph.classes} classes"
     return Data(spec, graph.features, graph.labels, graph.classes, description, graph.edges, adj, notice, graph.training)
+
+
+RANDOM = "nodes=100,degree=4,features=32"
+BIGBIRD = "block=64,length=1024"
+"""The options of generated data, with their defaults."""
+
+
+@dataclass(frozen=True, slots=True)
+class DataEntry:
+    """Data that `--data` takes as `spec`. Without `files` they need none; else these lie in one of the `places` below a data directory,
+    and `folder` is the one that has all of them, or None if they are missing."""
+
+    spec: str
+    what: str
+    files: tuple[str, ...] = ()
+    places: tuple[str, ...] = ()
+    source: str = ""
+    folder: str | None = None
+
+    @property
+    def is_there(self) -> bool:
+        """Whether the data can be loaded as they are."""
+        return not self.files or self.folder is not None
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the entry as plain values."""
+        return {**asdict(self), "there": self.is_there}
+
+
+def list_data(data_dir: Path | None) -> Iterator[DataEntry]:
+    """Yield all data sets. Their files are looked for in a data directory, or where they are downloaded to."""
+    yield DataEntry("karate", "Zachary's karate club, which comes with fuseflow")
+    for name in FILE_READERS:
+        raw = raw_files(name)
+        folder = _folder(name, data_dir)
+        yield DataEntry(name, raw.title, raw.files, raw.places, raw.source, None if folder is None else str(folder))
+    yield DataEntry("random", f"a random graph: {RANDOM}")
+    for name, counts in PUBLISHED_COUNTS.items():
+        sizes = f"made of {counts.nodes:,} nodes, {counts.entries:,} edges, {counts.features:,} features"
+        yield DataEntry(f"synthetic:{name}", sizes)
+    for name, side in IMAGE_SIDES.items():
+        yield DataEntry(f"images:{name}", f"{DEFAULT_COUNT} random images of {side} x {side} pixels")
+    yield DataEntry("bigbird", f"a sequence with BigBird's mask: {BIGBIRD}")
+    yield DataEntry("FILE", "your graph, in a .mtx, .npz, .csv, .el or other file")
+
+
+def _folder(name: str, data_dir: Path | None) -> Path | None:
+    """Return the folder that has the files of a data set, or None if there is none."""
+    if data_dir is None and name not in planetoid.TITLES:
+        return None
+    try:
+        folder = locate_files(name, data_dir or planetoid.download_folder())
+    except DataError:
+        return None
+    return folder if all((folder / file).is_file() for file in raw_files(name).files) else None
+
+
+@dataclass(frozen=True, slots=True)
+class DataSizes:
+    """How large loaded data are. A density is the share of the entries of a matrix that are stored. Data without connections, such as
+    images, have no edges."""
+
+    data: str
+    nodes: int
+    edges: int | None
+    edge_density: float | None
+    mean_degree: float | None
+    largest_degree: int | None
+    features: int
+    stored_features: int
+    feature_density: float
+    classes: int
+    training: int | None
+    notices: tuple[str, ...] = ()
+
+
+def data_sizes(data: Data) -> DataSizes:
+    """Return the sizes of loaded data."""
+    inputs, nodes, adjacency = data.inputs, data.nodes, data.connections
+    features = int(inputs.shape[1])
+    stored = int(inputs.nnz) if sparse.issparse(inputs) else inputs.size
+    edges = None if adjacency is None else int(adjacency.nnz)
+    return DataSizes(
+        data.name,
+        nodes,
+        edges,
+        None if edges is None else edges / nodes**2,
+        None if edges is None else edges / nodes,
+        None if adjacency is None else int(np.diff(adjacency.indptr).max(initial=0)),
+        features,
+        stored,
+        stored / max(nodes * features, 1),
+        data.classes,
+        None if data.training is None else len(data.training),
+        (data.notice,) if data.notice else (),
+    )

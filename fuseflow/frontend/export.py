@@ -19,10 +19,8 @@ from torch.utils import _pytree as pytree
 
 from fuseflow.errors import FrontendError, SparsityError, TensorError, TrainingError
 from fuseflow.frontend.decompositions.complex_pairs import separate_complex
-from fuseflow.frontend.decompositions.dense_graph import dense_graph
-from fuseflow.frontend.decompositions.mixed_comparisons import compare_alike
-from fuseflow.frontend.decompositions.step_arguments import training_step
-from fuseflow.frontend.decompositions.training_step import StepContinuation
+from fuseflow.frontend.decompositions.dense_graph import compare_alike, dense_graph
+from fuseflow.frontend.decompositions.training_step import StepContinuation, training_step
 from fuseflow.frontend.draws import Draw
 from fuseflow.frontend.foreign_errors import ForeignFailure, foreign_message, quiet
 from fuseflow.frontend.linalg.sparse_encodings import Storage
@@ -47,15 +45,14 @@ from fuseflow.frontend.trace.refusals import (
     screen_mutation,
     screen_program,
     screen_reads,
+    untraceable,
 )
 from fuseflow.frontend.trace.sparsified_tensors import mark_kept, stored_tensors, unstored_masks, weight_patterns
 from fuseflow.frontend.trace.stored_places import settle_places
 from fuseflow.frontend.trace.tracing import Trace
-from fuseflow.frontend.trace.training import Training
-from fuseflow.frontend.trace.training_forms import drawn_inputs
-from fuseflow.frontend.trace.untraceable import untraceable
+from fuseflow.frontend.trace.training import Training, drawn_inputs
 from fuseflow.sparsity.sparsifiers.sparsifier import KeepRule
-from fuseflow.tensors.format_patterns import exact_formats
+from fuseflow.tensors.format import exact_formats
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -148,8 +148,10 @@ def _load_file(path: Path, spec: ModelSpec) -> Source:
 
 def _load_exported(path: Path, spec: ModelSpec) -> Source:
     """Import an exported program in a file, on the inputs of the user or on the inputs that it was exported with."""
-    from fuseflow.frontend.exported_file.inputs import program_inputs  # both load PyTorch
-    from fuseflow.frontend.exported_file.reader import read_exported_program
+    from fuseflow.frontend.exported_file.reader import (
+        program_inputs,  # both load PyTorch
+        read_exported_program,
+    )
 
     program = read_exported_program(path)
     if spec.inputs is not None or spec.kwargs is not None:

@@ -25,8 +25,7 @@ from fuseflow.schedule import Region, Schedule, form_regions, region_results
 from fuseflow.schedule.recompute import FarReaders, recompute
 from fuseflow.schedule.regions import grows
 from fuseflow.tensors import Format
-from fuseflow.tensors.format import without_all
-from fuseflow.tensors.format_patterns import Ranks, exact_formats, is_pattern
+from fuseflow.tensors.format import Ranks, exact_formats, is_pattern, without_all
 
 
 @dataclass(frozen=True)  # with a place for cached values

@@ -13,7 +13,7 @@ from fuseflow.einsum.nodes import Access, Einsum, Index, TensorType, index_names
 from fuseflow.einsum.text import show_einsum
 from fuseflow.errors import FusionError
 from fuseflow.tensors import Format, Tensor
-from fuseflow.tensors.reshape_view import regroup_format, regroup_tensor
+from fuseflow.tensors.restriction import regroup_format, regroup_tensor
 
 
 @dataclass(frozen=True, slots=True)

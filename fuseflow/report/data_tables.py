@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from rich.markup import escape
 from rich.table import Table
 
-from fuseflow.frontend.data_listing import DataEntry, DataSizes
+from fuseflow.frontend.data import DataEntry, DataSizes
 from fuseflow.report.tables import plain_table
 
 

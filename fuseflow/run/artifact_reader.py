@@ -24,7 +24,7 @@ from fuseflow.samml.nodes import Graph, Range, TensorDecl
 from fuseflow.samml.verify import verify
 from fuseflow.schedule import Schedule
 from fuseflow.tensors import Format, Tensor
-from fuseflow.tensors.sam_files import read_fibertree
+from fuseflow.tensors.array_files import read_fibertree
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,7 +26,7 @@ from fuseflow.run.training.training_values import training_values
 from fuseflow.samml import dot, protobuf
 from fuseflow.samml import text as samml_text
 from fuseflow.table import table as fusion_table
-from fuseflow.tensors.sam_files import write_fibertree
+from fuseflow.tensors.array_files import write_fibertree
 
 # The three functions below import lazily: they load torch_mlir, which nothing else behind the front end needs.
 

@@ -139,7 +139,7 @@ class Compiled:
 
         Views that a region reads in other dimensions are written, too.
         """
-        from fuseflow.tensors.sam_files import write_fibertree
+        from fuseflow.tensors.array_files import write_fibertree
 
         tensors = self.memory()
         views = (view for region in self.regions for view in region.views_before)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from fuseflow.tensors import Tensor
-from fuseflow.tensors.format_patterns import is_pattern
+from fuseflow.tensors.format import is_pattern
 
 if TYPE_CHECKING:
     from fuseflow.einsum.nodes import Program

@@ -18,12 +18,11 @@ from fuseflow.samml.nodes import Graph, TensorDecl, show_tile
 from fuseflow.samml.proto_foreign import tile_indices
 from fuseflow.samml.verify import verify
 from fuseflow.tensors import Format, Tensor
-from fuseflow.tensors.array_files import ArrayOrSparse, check_shape, check_values, load_array, pack_declared
+from fuseflow.tensors.array_files import ArrayOrSparse, check_shape, check_values, load_array, pack_declared, read_fibertree
 from fuseflow.tensors.blocks import Block, block_counts, from_blocks, parse_block, tile_dimensions, tile_shape, to_blocks
 from fuseflow.tensors.dtypes import parse_dtype
 from fuseflow.tensors.levels import Dense
 from fuseflow.tensors.pack import from_coordinates
-from fuseflow.tensors.sam_files import read_fibertree
 from fuseflow.tensors.tensor_listing import TensorEntry, read_entries
 
 LIST_KEYS = ("order", "levels", "indices", "block")

@@ -20,7 +20,7 @@ from fuseflow.float32.operator_precision import COMPARISONS
 from fuseflow.schedule.partition import Region
 from fuseflow.schedule.schedule import Schedule
 from fuseflow.tensors import DTYPES
-from fuseflow.tensors.format_patterns import is_pattern
+from fuseflow.tensors.format import is_pattern
 
 
 @dataclass(frozen=True, slots=True)

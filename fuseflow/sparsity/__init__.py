@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from fuseflow.sparsity.dispatch.registry import SameFormatSparsifier as SameFormatSparsifier
     from fuseflow.sparsity.entry_positions import Places as Places
     from fuseflow.sparsity.entry_positions import register_places as register_places
+    from fuseflow.sparsity.intermediates import Names as Names
+    from fuseflow.sparsity.intermediates import names as names
     from fuseflow.sparsity.kernels.matrix_kernels import ProductKernel as ProductKernel
     from fuseflow.sparsity.kernels.products import register_products as register_products
     from fuseflow.sparsity.layouts.layout import CompilerFormat as CompilerFormat
@@ -47,8 +49,6 @@ if TYPE_CHECKING:
     from fuseflow.sparsity.layouts.sparse import CscTensor as CscTensor
     from fuseflow.sparsity.layouts.sparse import CsrTensor as CsrTensor
     from fuseflow.sparsity.layouts.sparse import EllTensor as EllTensor
-    from fuseflow.sparsity.model_names import Names as Names
-    from fuseflow.sparsity.model_names import names as names
     from fuseflow.sparsity.model_sparsity import sparse_weights as sparse_weights
     from fuseflow.sparsity.model_sparsity import sparsity_of as sparsity_of
     from fuseflow.sparsity.numpy_arrays import energy as energy
@@ -56,25 +56,24 @@ if TYPE_CHECKING:
     from fuseflow.sparsity.packed import PackedTensor as PackedTensor
     from fuseflow.sparsity.packing import pack as pack
     from fuseflow.sparsity.packing import pack_inplace as pack_inplace
-    from fuseflow.sparsity.patching import patch as patch
+    from fuseflow.sparsity.packing import patch as patch
     from fuseflow.sparsity.registration_decorators import register_bwd_op_impl as register_bwd_op_impl
     from fuseflow.sparsity.registration_decorators import register_conversion as register_conversion
     from fuseflow.sparsity.registration_decorators import register_fwd_op_impl as register_fwd_op_impl
     from fuseflow.sparsity.registration_decorators import register_sparsifier_implementation as register_sparsifier_implementation
     from fuseflow.sparsity.saved import load_sparsity as load_sparsity
     from fuseflow.sparsity.saved import save_sparsity as save_sparsity
-    from fuseflow.sparsity.sparse_operator import sparsified_op as sparsified_op
-    from fuseflow.sparsity.sparsifiers.entries import KeepAll as KeepAll
-    from fuseflow.sparsity.sparsifiers.entries import RandomFraction as RandomFraction
-    from fuseflow.sparsity.sparsifiers.entries import Stored as Stored
-    from fuseflow.sparsity.sparsifiers.entries import Threshold as Threshold
-    from fuseflow.sparsity.sparsifiers.fractions import BlockMagnitude as BlockMagnitude
-    from fuseflow.sparsity.sparsifiers.fractions import Filter as Filter
-    from fuseflow.sparsity.sparsifiers.fractions import Magnitude as Magnitude
-    from fuseflow.sparsity.sparsifiers.fractions import Movement as Movement
-    from fuseflow.sparsity.sparsifiers.groups import NM as NM
-    from fuseflow.sparsity.sparsifiers.groups import NMG as NMG
-    from fuseflow.sparsity.sparsifiers.groups import TopK as TopK
+    from fuseflow.sparsity.sparsifiers.built_in import NM as NM
+    from fuseflow.sparsity.sparsifiers.built_in import NMG as NMG
+    from fuseflow.sparsity.sparsifiers.built_in import BlockMagnitude as BlockMagnitude
+    from fuseflow.sparsity.sparsifiers.built_in import Filter as Filter
+    from fuseflow.sparsity.sparsifiers.built_in import KeepAll as KeepAll
+    from fuseflow.sparsity.sparsifiers.built_in import Magnitude as Magnitude
+    from fuseflow.sparsity.sparsifiers.built_in import Movement as Movement
+    from fuseflow.sparsity.sparsifiers.built_in import RandomFraction as RandomFraction
+    from fuseflow.sparsity.sparsifiers.built_in import Stored as Stored
+    from fuseflow.sparsity.sparsifiers.built_in import Threshold as Threshold
+    from fuseflow.sparsity.sparsifiers.built_in import TopK as TopK
     from fuseflow.sparsity.sparsifiers.listing import parse_sparsifier as parse_sparsifier
     from fuseflow.sparsity.sparsifiers.listing import register_sparsifier as register_sparsifier
     from fuseflow.sparsity.sparsifiers.sparsifier import KeepRule as KeepRule
@@ -96,14 +95,15 @@ if TYPE_CHECKING:
     from fuseflow.sparsity.sten_names import random_fraction_sparsifier_dense_csc as random_fraction_sparsifier_dense_csc
     from fuseflow.sparsity.sten_names import random_mask_sparsify as random_mask_sparsify
     from fuseflow.sparsity.sten_names import scalar_mask_sparsify as scalar_mask_sparsify
+    from fuseflow.sparsity.sten_names import sparsified_op as sparsified_op
     from fuseflow.sparsity.sten_names import torch_tensor_to_coo as torch_tensor_to_coo
     from fuseflow.sparsity.sten_names import torch_tensor_to_csr as torch_tensor_to_csr
     from fuseflow.sparsity.sten_names import torch_tensor_to_wrapped_dense as torch_tensor_to_wrapped_dense
     from fuseflow.sparsity.training.holding import Cubic as Cubic
     from fuseflow.sparsity.training.holding import Handle as Handle
     from fuseflow.sparsity.training.holding import attach as attach
-    from fuseflow.sparsity.training.recipes import iterative as iterative
-    from fuseflow.sparsity.training.recipes import layer_wise as layer_wise
-    from fuseflow.sparsity.training.recipes import one_shot as one_shot
+    from fuseflow.sparsity.training.holding import iterative as iterative
+    from fuseflow.sparsity.training.holding import layer_wise as layer_wise
+    from fuseflow.sparsity.training.holding import one_shot as one_shot
 else:
     __getattr__, __dir__, __all__ = deferred_names(__name__, __file__)

@@ -14,9 +14,9 @@ from torch import nn
 from fuseflow.errors import SparsityError
 from fuseflow.sparsity.application import sparse_copy, sparsify
 from fuseflow.sparsity.dispatch_formats import storage_class
+from fuseflow.sparsity.intermediates import own_name
 from fuseflow.sparsity.layouts.layout import Dense, DenseTensor, Layout, Masked, MaskedSparseTensor
 from fuseflow.sparsity.layouts.listing import as_layout
-from fuseflow.sparsity.model_names import own_name
 from fuseflow.sparsity.sparsifiers.sparsifier import Sparsifier
 from fuseflow.sparsity.spec import KEEP_ALL, IntermediateEntry, OutputFormat, SparseSpec, WeightEntry, usual_layout
 from fuseflow.sparsity.training.holding import attach
@@ -84,7 +84,7 @@ class SparsityBuilder:
         external_sparsifier: Any = None,
         out_format: Any = Dense,
     ) -> None:
-        """Make the intermediates sparse whose names match a pattern. `fuseflow.sparsity.model_names` lists the names. A name that
+        """Make the intermediates sparse whose names match a pattern. `fuseflow.sparsity.intermediates` lists the names. A name that
         `torch.fx` gives to a node of a module, as in STen, is taken, too."""
         self._set(self._intermediates, name, _output_format(inline_sparsifier, tmp_format, external_sparsifier, out_format))
 

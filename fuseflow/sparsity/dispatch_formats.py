@@ -9,7 +9,7 @@ import torch
 
 from fuseflow.errors import SparsityError
 from fuseflow.sparsity.layouts.layout import Layout
-from fuseflow.sparsity.sparsifiers.entries import KeepAll
+from fuseflow.sparsity.sparsifiers.built_in import KeepAll
 from fuseflow.sparsity.spec import OutputFormat
 
 Format: TypeAlias = type | Layout | None

@@ -6,9 +6,9 @@ from fuseflow.sparsity.dispatch.registry import (
     register_fwd_op_impl,
     register_sparsifier_implementation,
 )
-from fuseflow.sparsity.kernels import conversions, pointwise, products
+from fuseflow.sparsity.kernels import matrix_kernels, pointwise, products
 
-MODULES = (conversions, pointwise, products)
+MODULES = (matrix_kernels, pointwise, products)
 """The modules that register the built-in implementations when they are imported."""
 
 __all__ = ["register_bwd_op_impl", "register_conversion", "register_fwd_op_impl", "register_sparsifier_implementation"]

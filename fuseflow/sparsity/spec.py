@@ -21,7 +21,7 @@ from fuseflow.errors import SparsityError, did_you_mean
 from fuseflow.filesystem import read_text
 from fuseflow.sparsity.layouts.layout import Dense, Layout, Masked
 from fuseflow.sparsity.layouts.listing import LAYOUTS, parse_layout
-from fuseflow.sparsity.sparsifiers.entries import KeepAll
+from fuseflow.sparsity.sparsifiers.built_in import KeepAll
 from fuseflow.sparsity.sparsifiers.listing import parse_sparsifier
 from fuseflow.sparsity.sparsifiers.sparsifier import Sparsifier, with_fraction
 from fuseflow.yaml_text import YamlText, read_yaml, write_yaml

@@ -74,13 +74,6 @@ class StorageTensor(torch.Tensor):
         """Return another tensor of the same storage, without gradient."""
         return type(self)(self.cell, self.shape, self.dtype, self.device, False, self.grad_fmt)
 
-    def with_values(self: T, values: torch.Tensor) -> T:
-        """Return a tensor that has other values at the same places."""
-        places = places_of(type(self.wrapped_tensor))
-        assert places is not None
-        storage = places.with_values(self.wrapped_tensor, values)
-        return type(self)([storage], self.shape, values.dtype, values.device, False, self.grad_fmt)
-
     def __getattr__(self, name: str) -> Any:
         if name.startswith(_FIELD):
             return getattr(self.wrapped_tensor, name.removeprefix(_FIELD))

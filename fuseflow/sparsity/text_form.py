@@ -21,7 +21,7 @@ T = TypeVar("T")
 def text_of(name: str, value: Any, separator: str = ":") -> str:
     """Return the text form of a frozen dataclass that is called `name`. The `separator` stands between fields.
 
-    >>> from fuseflow.sparsity.sparsifiers.groups import NM
+    >>> from fuseflow.sparsity.sparsifiers.built_in import NM
     >>> text_of("nm", NM(2, 4, dim=0))
     'nm:2:4:dim=0'
     """

@@ -16,7 +16,7 @@ from fuseflow.sparsity.dispatch.failure import missing, sparsifier_failure
 from fuseflow.sparsity.dispatch.registry import REGISTRY
 from fuseflow.sparsity.layouts.layout import Layout, Masked, kept_of
 from fuseflow.sparsity.layouts.listing import LAYOUTS
-from fuseflow.sparsity.sparsifiers.entries import KeepAll
+from fuseflow.sparsity.sparsifiers.built_in import KeepAll
 from fuseflow.sparsity.sparsifiers.sparsifier import Sparsifier
 from fuseflow.sparsity.storage_tensor import StorageTensor
 

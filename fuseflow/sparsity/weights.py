@@ -17,7 +17,7 @@ from fuseflow.errors import SparsityError
 from fuseflow.loop_progress import counted
 from fuseflow.sparsity.layouts.layout import require_fit
 from fuseflow.sparsity.model_sparsity import SparseWeight
-from fuseflow.sparsity.sparsifiers.entries import KeepAll
+from fuseflow.sparsity.sparsifiers.built_in import KeepAll
 from fuseflow.sparsity.sparsifiers.sparsifier import Sparsifier
 from fuseflow.sparsity.spec import KEEP_ALL, OutputFormat, SparseSpec, WeightEntry, require_matches
 from fuseflow.sparsity.storage_tensor import StorageTensor
@@ -175,15 +175,8 @@ def stored_entries(weight: Tensor) -> Tensor:
     values = weight.detach()
     if values.layout == torch.strided:
         return torch.ones(values.shape, dtype=torch.bool, device=values.device)
-    if values.layout == torch.sparse_coo:
-        values = values.coalesce()
-        ones = torch.sparse_coo_tensor(values.indices(), torch.ones_like(values.values()), values.shape)
-    else:
-        by_row = values.layout in (torch.sparse_csr, torch.sparse_bsr)
-        indices = (values.crow_indices(), values.col_indices()) if by_row else (values.ccol_indices(), values.row_indices())
-        ones = torch.sparse_compressed_tensor(
-            *indices, torch.ones_like(values.values()), values.shape, layout=values.layout, check_invariants=False
-        )
+    ones = values.coalesce().clone() if values.layout == torch.sparse_coo else values.clone()
+    ones.values().fill_(1)
     return ones.to_dense() != 0
 
 

@@ -16,7 +16,7 @@ import numpy.typing as npt
 from fuseflow.errors import OverfullError, TensorError, counted
 from fuseflow.tensors.dtypes import ElementType
 from fuseflow.tensors.format import Format
-from fuseflow.tensors.levels.base import Fibers, Ints, Level, Overfull
+from fuseflow.tensors.levels.base import Fibers, Ints, Level, Overfull, run_starts
 from fuseflow.tensors.tensor import Tensor
 
 if TYPE_CHECKING:
@@ -131,7 +131,7 @@ def _pack_level(
         return level.pack(size, parents, refs, prefixes, columns[0])
     listed = 1 if level.unique else 1 + len(list(takewhile(lambda below: below.follows, format.levels[at + 1 :])))
     numbers = reduce(_refine, columns[:listed], prefixes)
-    first = np.append(True, np.diff(numbers) != 0)[: len(numbers)]
+    first = run_starts(numbers)
     fibers, below = level.pack(size, parents, refs[first], prefixes[first], columns[0][first])
     return fibers, below[numbers]
 
@@ -211,13 +211,12 @@ def add_up(
     for integers whose sum is too large for their type.
     """
     columns = coordinates if order is None else coordinates[list(order)]
-    is_first = np.ones(len(values), dtype=bool)
     if len(columns):
         sorting = np.lexsort(columns[::-1])
         coordinates, columns, values = coordinates[:, sorting], columns[:, sorting], values[sorting]
-        is_first[1:] = (np.diff(columns) != 0).any(axis=0)
+        is_first = run_starts(*columns)
     else:
-        is_first[1:] = False
+        is_first = np.arange(len(values)) == 0
     if is_first.all():
         return columns, values
     sums, wrapped = _sums(values, np.flatnonzero(is_first))
@@ -244,9 +243,7 @@ def _sums(values: npt.NDArray[np.generic], starts: Ints) -> tuple[npt.NDArray[np
 def _refine(prefixes: Ints, crds: Ints) -> Ints:
     """Return the numbers of coordinate prefixes that are one level longer. Entries share a number if they shared the last one and
     have the same coordinate."""
-    change = np.zeros(len(crds), dtype=np.int64)
-    change[1:] = (np.diff(prefixes) != 0) | (np.diff(crds) != 0)
-    return np.cumsum(change)
+    return np.cumsum(run_starts(prefixes, crds)) - 1
 
 
 def dense_levels(levels: Sequence[Level], sizes: Sequence[int], parents: int = 1) -> tuple[Fibers, ...]:

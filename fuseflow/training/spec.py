@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 from fuseflow.errors import TrainingError, counted, did_you_mean
 from fuseflow.training.losses import Loss, LossFunction, as_loss
-from fuseflow.training.optimizers.listing import parse_optimizer
+from fuseflow.training.optimizers.formulas import parse_optimizer
 from fuseflow.training.optimizers.optimizer import Optimizer
 
 if TYPE_CHECKING:

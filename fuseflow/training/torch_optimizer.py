@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,9 +13,7 @@ from torch.optim import optimizer as torch_optimizer
 
 from fuseflow.errors import TrainingError, counted
 from fuseflow.sparsity.training.holding import Handle
-from fuseflow.training.gradient_hooks import hook_name
-from fuseflow.training.optimizers.adamw import AdamW
-from fuseflow.training.optimizers.listing import OPTIMIZERS
+from fuseflow.training.optimizers.formulas import OPTIMIZERS, AdamW
 from fuseflow.training.optimizers.optimizer import Optimizer
 from fuseflow.training.spec import Group
 
@@ -137,3 +135,25 @@ def _name(parameter: Tensor, group: int, names: Mapping[int, str]) -> str:
         f"the optimizer has a parameter of shape {list(parameter.shape)} in group {group} that is not of the model",
         hint="make the optimizer of `model.parameters()`, after the model was moved or copied",
     )
+
+
+def require_no_gradient_hooks(model: nn.Module) -> None:
+    """Raise `TrainingError` for a parameter or a module of a model that has a hook on its gradient."""
+    for name, hook in _hooks(model):
+        hint = "remove it; gradients of pruned weights are masked by `fuseflow.sparsity.attach`"
+        raise TrainingError(f"{name} has the hook `{hook_name(hook)}` on its gradient, which has no formula", hint=hint)
+
+
+def _hooks(model: nn.Module) -> Iterator[tuple[str, Any]]:
+    for name, parameter in model.named_parameters():
+        for hooks in (parameter._backward_hooks, parameter._post_accumulate_grad_hooks):
+            yield from ((f"the parameter `{name}`", hook) for hook in (hooks or {}).values())
+    for name, module in model.named_modules():
+        for hooks in (module._backward_hooks, module._backward_pre_hooks):
+            yield from ((f"the module `{name}`" if name else "the model", hook) for hook in hooks.values())
+
+
+def hook_name(hook: Any) -> str:
+    """Return the name of a hook, for messages."""
+    name: str = getattr(hook, "__qualname__", type(hook).__name__)
+    return name

@@ -17,7 +17,7 @@ from scipy import io, sparse
 from fuseflow.einsum.parse import parse
 from fuseflow.samml import tortilla_pb2 as pb
 from fuseflow.tensors import Format, pack
-from fuseflow.tensors.sam_files import write_fibertree
+from fuseflow.tensors.array_files import write_fibertree
 
 CASES = {case.id: case for case in comal.cases(comal.HERE)}
 SPMM = CASES["spmm_ijk-64-0.05"]

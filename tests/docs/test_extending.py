@@ -43,7 +43,7 @@ EXTENSIONS: dict[str, tuple[str, tuple[Addition, ...]]] = {
         (
             Addition("fuseflow/sparsity/sparsifiers/band.py", "band.py"),
             Addition(
-                "fuseflow/sparsity/sparsifiers/listing.py", "import.py", after="from fuseflow.sparsity.sparsifiers.fractions"
+                "fuseflow/sparsity/sparsifiers/listing.py", "import.py", after="from fuseflow.sparsity.sparsifiers.sparsifier"
             ),
             Addition("fuseflow/sparsity/sparsifiers/listing.py", "row.py", instead_of="c.name: c for c in"),
         ),
@@ -100,7 +100,7 @@ EXTENSIONS: dict[str, tuple[str, tuple[Addition, ...]]] = {
         "A data set",
         (
             Addition("fuseflow/frontend/datasets/ring.py", "ring.py"),
-            Addition("fuseflow/frontend/data.py", "import.py", after="from fuseflow.frontend.datasets.random_graphs import"),
+            Addition("fuseflow/frontend/data.py", "import.py", after="from fuseflow.frontend.datasets.graph_files import"),
             Addition("fuseflow/frontend/data.py", "name.py", instead_of='DATASET_NAMES = ("karate",'),
             Addition("fuseflow/frontend/data.py", "branch.py", after='adj = options.choice("adj"'),
         ),

@@ -8,7 +8,7 @@ from dataclasses import MISSING, fields
 from doc_blocks import ROOT
 
 from fuseflow.training.losses import LOSSES
-from fuseflow.training.optimizers.listing import OPTIMIZERS
+from fuseflow.training.optimizers.formulas import OPTIMIZERS
 
 PAGE = (ROOT / "docs" / "how-to" / "simulate-a-training-step.md").read_text(encoding="utf-8")
 

@@ -17,7 +17,7 @@ from fuseflow.einsum.verify import verify
 from fuseflow.errors import FuseFlowError, ProgramError, TensorError
 from fuseflow.frontend.sources import input_tensors
 from fuseflow.tensors import Format, pack
-from fuseflow.tensors.shared_structure import with_structure_of
+from fuseflow.tensors.blocks import with_structure_of
 
 MOMENTUM = """tensor W[3, 4] csr
 tensor V[3, 4] like W

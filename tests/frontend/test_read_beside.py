@@ -13,7 +13,7 @@ import read_beside
 import torch
 
 from fuseflow.frontend.exported_file import reader
-from fuseflow.tensors import mtx_files, sparse_files
+from fuseflow.tensors import mtx_files, npy_files
 
 FILES = {"mtx": 300, "npz": 300, "pt2": 40}
 
@@ -50,8 +50,8 @@ def test_many_files(tmp_path: Path, kind: str, draws: Callable[[int], range]) ->
         ("mtx", mtx_files, "_FORTRAN_EXPONENT", bytes.maketrans(b"dD", b"  ")),
         ("mtx", mtx_files, "row_lines", lambda text: list(range(text.count(b"\n") + 1))),
         ("mtx", mtx_files, "_LEAST", {"integer": 0, "unsigned-integer": 0}),
-        ("npz", sparse_files, "_require_zero_fill", lambda archive, path: None),
-        ("npz", sparse_files, "_numbers", lambda archive, rank: np.abs(archive["data"].astype(np.int64))),
+        ("npz", npy_files, "_require_zero_fill", lambda archive, path: None),
+        ("npz", npy_files, "_numbers", lambda archive, rank: np.abs(archive["data"].astype(np.int64))),
         ("pt2", reader, "_integer", lambda size: abs(int(size["as_int"] or 0))),
         ("pt2", reader, "_DTYPES", {**reader._DTYPES, 1: torch.int8, 12: torch.int8, 6: torch.bfloat16, 9: torch.float32}),
     ],

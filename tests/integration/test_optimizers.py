@@ -8,7 +8,7 @@ from scipy import sparse
 from torch import Tensor, nn
 
 import fuseflow as ff
-from fuseflow.training.optimizers.listing import parse_optimizer
+from fuseflow.training.optimizers.formulas import parse_optimizer
 from fuseflow.training.optimizers.optimizer import Optimizer
 
 

@@ -13,7 +13,7 @@ from fuseflow.samml import protobuf
 from fuseflow.samml import text as samml_text
 from fuseflow.schedule import Schedule
 from fuseflow.tensors import Format
-from fuseflow.tensors.sam_files import read_fibertree
+from fuseflow.tensors.array_files import read_fibertree
 
 GCN = """
 tensor A[20, 20] csr i32

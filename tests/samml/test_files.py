@@ -17,7 +17,7 @@ from fuseflow.samml.files import load_graph, merge_tiles
 from fuseflow.samml.protobuf import to_proto
 from fuseflow.samml.text import parse
 from fuseflow.sim import load_machine, simulate
-from fuseflow.tensors.sam_files import write_fibertree
+from fuseflow.tensors.array_files import write_fibertree
 
 GRAPHS = Path(__file__).parents[1] / "data" / "comal"
 SIDE = 3

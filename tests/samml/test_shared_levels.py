@@ -11,7 +11,7 @@ from fuseflow.samml.text import parse, show
 from fuseflow.samml.verify import verify
 from fuseflow.sim import load_machine, simulate
 from fuseflow.tensors import Format, pack
-from fuseflow.tensors.shared_structure import with_structure_of
+from fuseflow.tensors.blocks import with_structure_of
 
 GRAPH = """graph scaled
 tensor V[3, 4]  csr like W

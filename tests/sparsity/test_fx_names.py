@@ -7,7 +7,7 @@ import torch.nn.functional as F
 from torch import nn
 
 import fuseflow.sparsity as sp
-from fuseflow.sparsity.model_names import own_name
+from fuseflow.sparsity.intermediates import own_name
 
 
 class Activation(nn.Module):

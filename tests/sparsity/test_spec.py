@@ -12,9 +12,7 @@ from fuseflow.errors import FileError, SparsityError
 from fuseflow.sparsity.layouts.layout import Dense, Masked
 from fuseflow.sparsity.layouts.n_of_m import NMLayout
 from fuseflow.sparsity.layouts.sparse import BCSR, COO, CSC, CSR
-from fuseflow.sparsity.sparsifiers.entries import KeepAll, RandomFraction, Threshold
-from fuseflow.sparsity.sparsifiers.fractions import BlockMagnitude, Magnitude
-from fuseflow.sparsity.sparsifiers.groups import NM, TopK
+from fuseflow.sparsity.sparsifiers.built_in import NM, BlockMagnitude, KeepAll, Magnitude, RandomFraction, Threshold, TopK
 from fuseflow.sparsity.spec import (
     IntermediateEntry,
     OutputFormat,

@@ -15,9 +15,8 @@ from torch.utils import _pytree as pytree
 
 from fuseflow.frontend.model_propagation import ModuleAttributes, TensorAttributes
 from fuseflow.frontend.model_propagation.analysis import analyse_exported
-from fuseflow.frontend.model_propagation.dependence_rules import table_rule
+from fuseflow.frontend.model_propagation.dependence_rules import in_layout_of, table_rule
 from fuseflow.frontend.model_propagation.export import ExportedModule, export_module, named_results
-from fuseflow.frontend.model_propagation.operator_calls import in_layout_of
 from fuseflow.frontend.model_propagation.scrambling import Scrambler
 from fuseflow.frontend.trace.model_call import model_call
 

@@ -53,7 +53,7 @@ from fuseflow.samml.nodes import Graph
 from fuseflow.schedule import Schedule
 from fuseflow.sim import Machine, Simulation, simulate
 from fuseflow.tensors import Tensor
-from fuseflow.tensors.sam_files import write_fibertree
+from fuseflow.tensors.array_files import write_fibertree
 from fuseflow.yaml_text import write_yaml
 
 CANCELLED = 1e-9

@@ -14,9 +14,8 @@ from scipy import sparse
 
 from fuseflow.errors import FileError, Span
 from fuseflow.tensors import Format, pack
-from fuseflow.tensors.array_files import load_array, save_array
+from fuseflow.tensors.array_files import load_array, read_fibertree, save_array, write_fibertree
 from fuseflow.tensors.blocks import to_blocks
-from fuseflow.tensors.sam_files import read_fibertree, write_fibertree
 from fuseflow.tensors.tensor_listing import load_tensors
 
 A = sparse.random_array((5, 6), density=0.3, rng=np.random.default_rng(0))

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 from fuseflow.errors import FileError
 from fuseflow.tensors import Format, pack
+from fuseflow.tensors.array_files import read_fibertree, write_fibertree
 from fuseflow.tensors.levels.bitmap import Bitmap, BitmapFibers
-from fuseflow.tensors.sam_files import read_fibertree, write_fibertree
 
 SIZES = st.sampled_from([1, 2, 31, 32, 33, 63, 64, 65, 100])
 

@@ -14,11 +14,10 @@ from fuseflow.einsum.verify import verify
 from fuseflow.errors import FileError, ProgramError, TensorError
 from fuseflow.frontend.torch_tensors import to_torch
 from fuseflow.tensors import Format, from_coordinates
-from fuseflow.tensors.array_files import pack_declared
+from fuseflow.tensors.array_files import pack_declared, read_fibertree, write_fibertree
 from fuseflow.tensors.blocks import from_blocks, to_blocks
 from fuseflow.tensors.dtypes import DTYPES
 from fuseflow.tensors.pack import repack
-from fuseflow.tensors.sam_files import read_fibertree, write_fibertree
 
 NARROW = ("i4", "u4", "i8", "u8", "i16", "f16", "bf16", "e5m2", "e4m3", "e2m1", "e8m0")
 RANGES = {"i4": (-8, 7), "u4": (0, 15), "i8": (-128, 127), "u8": (0, 255), "i16": (-32768, 32767)}

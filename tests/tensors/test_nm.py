@@ -16,12 +16,12 @@ from hypothesis import strategies as st
 
 from fuseflow.errors import FileError, TensorError
 from fuseflow.tensors import Format, Tensor, from_coordinates, pack
+from fuseflow.tensors.array_files import read_fibertree, write_fibertree
 from fuseflow.tensors.levels import parse_level
 from fuseflow.tensors.levels.base import Listed
 from fuseflow.tensors.levels.nm import NM
 from fuseflow.tensors.pack import repack
 from fuseflow.tensors.restriction import restrict
-from fuseflow.tensors.sam_files import read_fibertree, write_fibertree
 
 CASES = json.loads((Path(__file__).parents[1] / "data/sparsity/nm_level.json").read_text())
 

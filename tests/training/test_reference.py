@@ -11,8 +11,7 @@ from torch.nn import functional
 from training_cases import CASES, prepared, recorded
 
 from fuseflow.errors import TrainingError
-from fuseflow.training.optimizers.adam import Adam
-from fuseflow.training.optimizers.sgd import SGD
+from fuseflow.training.optimizers.formulas import SGD, Adam
 from fuseflow.training.reference import Reference, StepValues
 from fuseflow.training.spec import Group, TrainingSpec
 from fuseflow.training.torch_optimizer import read_optimizer

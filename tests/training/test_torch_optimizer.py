@@ -14,12 +14,9 @@ import fuseflow.sparsity as sp
 from fuseflow.errors import TrainingError
 from fuseflow.run.training.into_torch import load_state
 from fuseflow.tensors import Format, pack
-from fuseflow.training.gradient_hooks import require_no_gradient_hooks
-from fuseflow.training.optimizers.adam import Adam
-from fuseflow.training.optimizers.adamw import AdamW
-from fuseflow.training.optimizers.sgd import SGD
+from fuseflow.training.optimizers.formulas import SGD, Adam, AdamW
 from fuseflow.training.spec import Group, TrainingSpec
-from fuseflow.training.torch_optimizer import read_optimizer
+from fuseflow.training.torch_optimizer import read_optimizer, require_no_gradient_hooks
 
 NAMES = {"0.weight", "0.bias", "2.weight", "2.bias"}
 

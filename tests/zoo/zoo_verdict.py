@@ -21,7 +21,7 @@ from fuseflow.compiler import compile_source
 from fuseflow.errors import FuseFlowError
 from fuseflow.frontend.model_spec import ModelSpec
 from fuseflow.frontend.sources import Source, load
-from fuseflow.frontend.trace.flops import flop_counter, program_flops
+from fuseflow.frontend.trace.constant_folding import flop_counter, program_flops
 from fuseflow.sim import load_machine
 
 LARGEST_ERROR = 1e-4

@@ -28,7 +28,7 @@ from fuseflow.samml.nodes import Graph
 from fuseflow.samml.protobuf import from_proto
 from fuseflow.sim import load_machine, simulate
 from fuseflow.tensors import Tensor, pack
-from fuseflow.tensors.sam_files import write_fibertree
+from fuseflow.tensors.array_files import write_fibertree
 
 GRAPHS = Path(__file__).resolve().parents[2] / "tests/data/comal"
 ROWS = {"elemadd": 1024, "spmv_intersect": 512, "spmm_ikj": 256, "spmm_ijk": 128}

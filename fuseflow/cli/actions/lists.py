@@ -38,8 +38,7 @@ def machines(name: str | None, settings: tuple[str, ...], json_file: JsonFile, q
 
 def data(spec: str | None, data_dir: Path | None, seed: int, json_file: JsonFile, quiet: bool) -> None:
     # Machines and operators are listed without these, which load SciPy.
-    from fuseflow.frontend.data import load_data
-    from fuseflow.frontend.data_listing import data_sizes, list_data
+    from fuseflow.frontend.data import data_sizes, list_data, load_data
     from fuseflow.report.data_tables import data_table, file_lines, size_lines
 
     if spec is not None:

@@ -10,7 +10,7 @@ from scipy import sparse
 from fuseflow.errors import DataError, FileError
 from fuseflow.frontend.datasets.files import RawFiles, find_folder, open_archive
 from fuseflow.frontend.datasets.graph_data import GraphData, undirected_adjacency
-from fuseflow.tensors.sparse_files import read_named_csr
+from fuseflow.tensors.npy_files import read_named_csr
 
 TITLES = {"cora_ml": "Cora_ML", "dblp": "DBLP"}
 """The graphs of this distribution, by the names that specs use."""
@@ -22,7 +22,7 @@ _AGAIN = f"fetch it again from {_SOURCE}"
 def read_citation(name: str, data_dir: Path | None) -> GraphData:
     """Read `cora_ml` or `dblp` as an undirected graph without self loops. Features that occur are 1, as in the common loaders. Raise
     `DataError`."""
-    folder, file = locate(name, data_dir), f"{name}.npz"
+    folder, file = find_folder(raw_files(name), data_dir), f"{name}.npz"
     with open_archive(folder / file) as arrays:
         try:
             edges, features = (read_named_csr(folder / file, arrays, part) for part in ("adj", "attr"))
@@ -43,8 +43,3 @@ def raw_files(name: str) -> RawFiles:
     """Return what a graph of `TITLES` is read from."""
     places = (f"{TITLES[name]}/raw", TITLES[name], f"{name}/raw", name, "raw", ".")
     return RawFiles(TITLES[name], places, (f"{name}.npz",), _SOURCE)
-
-
-def locate(name: str, data_dir: Path | None) -> Path:
-    """Return the directory in `data_dir` that has the file of a graph. Raise `DataError` if there is none."""
-    return find_folder(raw_files(name), data_dir)

@@ -23,13 +23,13 @@ from scipy import sparse
 
 from fuseflow.errors import DataError, FileError, did_you_mean
 from fuseflow.filesystem import read_bytes
+from fuseflow.frontend.datasets.built_in import random_features
 from fuseflow.frontend.datasets.files import open_archive, read_packed
 from fuseflow.frontend.datasets.graph_data import MOST_CLASSES, GraphData, Matrix
-from fuseflow.frontend.datasets.random_graphs import random_features
 from fuseflow.frontend.datasets.spec_options import EDGE_LISTS, MATRICES, SpecOptions, graph_suffix
 from fuseflow.tensors.array_files import load_array
+from fuseflow.tensors.npy_files import read_named_csr
 from fuseflow.tensors.number_text import NotARow, read_columns, row_lines
-from fuseflow.tensors.sparse_files import read_named_csr
 
 _TRUTHS: Final = ("true", "false")
 _COMMENT: Final = re.compile(rb"^[ \t]*[#%].*$", re.MULTILINE)

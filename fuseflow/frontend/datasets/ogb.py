@@ -52,7 +52,7 @@ TITLES = {name: distribution.title for name, distribution in _DISTRIBUTIONS.item
 
 def read_ogb(name: str, data_dir: Path | None) -> GraphData:
     """Read a graph of `TITLES`. Raise `DataError` for missing or damaged files."""
-    folder, distribution = locate(name, data_dir), _DISTRIBUTIONS[name]
+    folder, distribution = find_folder(raw_files(name), data_dir), _DISTRIBUTIONS[name]
     edge_file, feature_file, *label_files = distribution.files
     features = read_csv(folder / feature_file, None, np.float32)
     nodes = len(features)
@@ -68,11 +68,6 @@ def raw_files(name: str) -> RawFiles:
     short = name.partition("-")[2] or name
     places = (f"{folder}/raw", f"{folder.replace('_', '-')}/raw", f"{short}/raw", "raw", ".")
     return RawFiles(distribution.title, places, distribution.files, distribution.source)
-
-
-def locate(name: str, data_dir: Path | None) -> Path:
-    """Return the directory in `data_dir` that has the raw files of a graph. Raise `DataError` if there is none."""
-    return find_folder(raw_files(name), data_dir)
 
 
 def _labels(file: Path, nodes: int) -> tuple[npt.NDArray[np.int64], int]:

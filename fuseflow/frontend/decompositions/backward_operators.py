@@ -16,8 +16,7 @@ from torch._decomp import get_decompositions
 
 from fuseflow.errors import FrontendError
 from fuseflow.frontend.decompositions.slices_and_windows import conv, conv_transpose, pad, spread, steps
-from fuseflow.frontend.derivatives.extremes import of_first
-from fuseflow.frontend.derivatives.windows import as_windows, beside_windows, joined_windows, places_of
+from fuseflow.frontend.derivatives.extremes import as_windows, beside_windows, joined_windows, of_first, places_of
 
 aten = torch.ops.aten
 
@@ -144,37 +143,15 @@ def _placed(x: Tensor, sizes: Sequence[int], starts: list[int], stride: list[int
     return pad(x, amounts)
 
 
-_OF_PYTORCH = get_decompositions(
-    [
-        aten.threshold_backward,
-        aten.gelu_backward,
-        aten.silu_backward,
-        aten.elu_backward,
-        aten.softplus_backward,
-        aten.hardtanh_backward,
-        aten.tanh_backward,
-        aten.sigmoid_backward,
-        aten.leaky_relu_backward,
-        aten.hardswish_backward,
-        aten.hardsigmoid_backward,
-        aten.mish_backward,
-        aten.log_sigmoid_backward,
-        aten.mse_loss_backward,
-        aten.smooth_l1_loss_backward,
-        aten.huber_loss_backward,
-        aten.binary_cross_entropy_backward,
-        aten.slice_backward,
-        aten.select_backward,
-        aten.unfold_backward,
-        aten.glu_backward,
-        aten._softmax_backward_data,
-        aten._log_softmax_backward_data,
-        aten.reflection_pad1d_backward,
-        aten.upsample_bilinear2d,
-    ]
-)
+_NAMES = """
+    threshold_backward gelu_backward silu_backward elu_backward softplus_backward hardtanh_backward tanh_backward sigmoid_backward
+    leaky_relu_backward hardswish_backward hardsigmoid_backward mish_backward log_sigmoid_backward mse_loss_backward
+    smooth_l1_loss_backward huber_loss_backward binary_cross_entropy_backward slice_backward select_backward unfold_backward
+    glu_backward _softmax_backward_data _log_softmax_backward_data reflection_pad1d_backward upsample_bilinear2d
+"""
+"""Operators whose formula is PyTorch's."""
 BACKWARD_DECOMPOSITIONS: dict[Any, Callable[..., Any]] = {
-    **_OF_PYTORCH,
+    **get_decompositions([getattr(aten, name) for name in _NAMES.split()]),
     aten.convolution_backward.default: _convolution,
     aten.hardshrink_backward.default: lambda gradient, x, bound: torch.where(x.abs() <= bound, 0.0, gradient),
     aten.avg_pool2d_backward.default: _average(2),

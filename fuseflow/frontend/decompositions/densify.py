@@ -29,8 +29,7 @@ from fuseflow.frontend.decompositions.normalization import (
 from fuseflow.frontend.decompositions.operator_formulas import IDENTITIES, added
 from fuseflow.frontend.decompositions.recurrent import RECURRENT_REPLACEMENTS
 from fuseflow.frontend.decompositions.slices_and_windows import SLIDING_REPLACEMENTS
-from fuseflow.frontend.derivatives.attention import attention
-from fuseflow.frontend.derivatives.softmax import log_softmax, logsumexp, softmax
+from fuseflow.frontend.derivatives.attention import attention, log_softmax, logsumexp, softmax
 from fuseflow.frontend.foreign_errors import foreign_message
 from fuseflow.frontend.hints import HINT_OUTSIDE
 from fuseflow.frontend.positions.linear_operators import masked, scanned_along, scores_where
@@ -49,7 +48,7 @@ from fuseflow.frontend.positions.selection_operators import (
     scores_at_edges,
     weighted_rows,
 )
-from fuseflow.frontend.positions.sparse_reductions import extreme_of_row
+from fuseflow.frontend.positions.sparse_values import extreme_of_row
 from fuseflow.frontend.trace.fx_origin import NO_GRADIENT, short_name, shown_operator
 from fuseflow.frontend.trace.refusals import refusal
 
@@ -98,10 +97,6 @@ def _sparse_mask(x: Tensor, mask: Tensor) -> Tensor:
 
 
 # Own decompositions: they give fewer and simpler Einsums than PyTorch's ------------------------------------------------------
-
-
-def _cast(x: Tensor, dtype: torch.dtype | None) -> Tensor:
-    return x if dtype is None or dtype == x.dtype else x.to(dtype)
 
 
 def _cosine(a: Tensor, b: Tensor, dim: int = 1, eps: float = 1e-8) -> Tensor:

@@ -9,8 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from fuseflow.frontend.derivatives.normalization import centred as _centred
-from fuseflow.frontend.derivatives.normalization import standardized as _standardized
+from fuseflow.frontend.derivatives.normalization import centred, of_channels, standardized
 
 
 def _scaled(y: Tensor, weight: Tensor | None, bias: Tensor | None = None) -> Tensor:
@@ -20,19 +19,15 @@ def _scaled(y: Tensor, weight: Tensor | None, bias: Tensor | None = None) -> Ten
 
 def _scaled_by_channel(y: Tensor, weight: Tensor | None, bias: Tensor | None) -> Tensor:
     """Return y times a weight and plus a bias for each channel, which is dimension 1."""
-    y = y if weight is None else y * _of_channels(weight, y)
-    return y if bias is None else y + _of_channels(bias, y)
-
-
-def _of_channels(vector: Tensor, y: Tensor) -> Tensor:
-    return vector.view((-1,) + (1,) * (y.dim() - 2))
+    y = y if weight is None else y * of_channels(weight, y)
+    return y if bias is None else y + of_channels(bias, y)
 
 
 def layer_norm(
     x: Tensor, shape: Sequence[int], weight: Tensor | None = None, bias: Tensor | None = None, eps: float = 1e-5, *_: Any
 ) -> Tensor:
     """Normalize in the dtype of `x`, where PyTorch's decomposition computes the variance in f64."""
-    return _scaled(_standardized(x, tuple(range(-len(shape), 0)), eps), weight, bias)
+    return _scaled(standardized(x, tuple(range(-len(shape), 0)), eps)[0], weight, bias)
 
 
 def layer_norm_with_statistics(
@@ -68,13 +63,13 @@ def channel_norm(outer: Sequence[int]) -> Callable[..., Tensor]:
     ) -> Tensor:
         if own:
             dims = (*outer, *range(2, x.dim()))
-            y = _standardized(x, dims, eps)
+            y = standardized(x, dims, eps)[0]
             if mean is not None and variance is not None:
                 mean.copy_((1 - momentum) * mean + momentum * x.detach().mean(dims))
                 variance.copy_((1 - momentum) * variance + momentum * variance_along(x.detach(), list(dims)))
         else:
             assert mean is not None and variance is not None
-            y = (x - _of_channels(mean, x)) * _of_channels(torch.rsqrt(variance + eps), x)
+            y = (x - of_channels(mean, x)) * of_channels(torch.rsqrt(variance + eps), x)
         return _scaled_by_channel(y, weight, bias)
 
     return norm
@@ -84,14 +79,14 @@ def variance_along(
     x: Tensor, dim: int | list[int] | None = None, correction: float | None = None, keepdim: bool = False
 ) -> Tensor:
     dims = list(range(x.dim())) if dim is None else [dim] if isinstance(dim, int) else dim
-    centred, count = _centred(x, dims)
-    return (centred * centred).sum(dims, keepdim=keepdim) / max(count - (1 if correction is None else correction), 0)
+    difference, count = centred(x, dims)
+    return (difference * difference).sum(dims, keepdim=keepdim) / max(count - (1 if correction is None else correction), 0)
 
 
 def group_norm(
     x: Tensor, groups: int, weight: Tensor | None = None, bias: Tensor | None = None, eps: float = 1e-5, *_: Any
 ) -> Tensor:
-    y = _standardized(x.reshape(x.shape[0], groups, -1), (-1,), eps).reshape(x.shape)
+    y = standardized(x.reshape(x.shape[0], groups, -1), (-1,), eps)[0].reshape(x.shape)
     return _scaled_by_channel(y, weight, bias)
 
 

@@ -12,6 +12,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from fuseflow.frontend.linalg.generic import MAX_WINDOW
+from fuseflow.frontend.positions.linear_operators import along_each
 
 aten = torch.ops.aten
 
@@ -135,8 +136,7 @@ def steps(start: int, step: int, count: int) -> slice:
 
 def _sequence(value: int | Sequence[int] | None, rank: int, default: Sequence[int]) -> list[int]:
     """Return a setting as one number for each dimension. A single number holds for all, and None stands for the default."""
-    numbers = list(default) if value is None or value == [] else [value] if isinstance(value, int) else list(value)
-    return numbers * rank if len(numbers) == 1 else numbers
+    return along_each(default if value is None or value == [] else value, rank)
 
 
 def padded_windows(

@@ -2,14 +2,8 @@
 
 rule        the type of a rule
 rules       all rules, by operator
-attention   scaled dot product attention
-extremes    the largest and the smallest element
-kept        what a rule of `keep` leaves
-normalization    norms of layers, groups, batches and pictures
-norms       norms, distances and deviations
-pointwise   operators on single elements
-products    products, and reductions of all elements up to each
-softmax     softmax, its logarithm, and the logarithm of a sum of exponentials
-tables      tables of embeddings
-windows     windows side by side
+attention   softmax, and scaled dot product attention
+extremes    the largest and the smallest element, also of windows, products, and reductions of all elements up to each
+normalization    norms, distances, deviations, and norms of layers, groups, batches and pictures
+pointwise   operators on single elements, rows of tables, and what a rule of `keep` leaves
 """

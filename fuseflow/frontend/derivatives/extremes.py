@@ -1,19 +1,56 @@
-"""The largest and the smallest element. As in PyTorch, the first of equal ones has the gradient where there is also a position of it, and
-equal ones share it where elements are scattered."""
+"""The largest and the smallest element, and products of many elements.
+
+As in PyTorch, the first of equal elements has the gradient of an extreme where there is also a position of it, and equal ones share it
+where elements are scattered. The gradient of a factor is the product of the others, which is no quotient where a factor is 0.
+Windows side by side along the last dimensions of a tensor are a dimension for the windows and one for the places in them, along each of
+these dimensions: P, K, Q, L stand for P x Q windows of K x L elements.
+"""
 
 from __future__ import annotations
 
 import itertools
 import math
 from collections.abc import Sequence
+from typing import Any
 
 import torch
 from torch import Tensor
 from torch.nn import functional
 
-from fuseflow.frontend.derivatives.rule import Gradients, Rule
-from fuseflow.frontend.derivatives.windows import as_windows, beside_windows, joined_windows, places_of
-from fuseflow.frontend.positions.selection_operators import extreme_along, extreme_at_edges
+from fuseflow.frontend.derivatives.rule import Gradients, Rule, given
+from fuseflow.frontend.positions.linear_operators import scanned_along
+from fuseflow.frontend.positions.selection_operators import extreme_along, extreme_at_edges, multiplied_along
+
+
+def as_windows(x: Tensor, kernel: Sequence[int], counts: Sequence[int]) -> Tensor:
+    """Return as many windows as the `counts` say. What is behind them is cut off."""
+    outer = x.shape[: -len(kernel)]
+    for dim, size, count in zip(range(-len(kernel), 0), kernel, counts, strict=True):
+        x = x.narrow(dim, 0, size * count)
+    return x.reshape(*outer, *(extent for pair in zip(counts, kernel, strict=True) for extent in pair))
+
+
+def beside_windows(x: Tensor, rank: int) -> Tensor:
+    """Return x, which has one element for each window, with a dimension of extent 1 for the places in it."""
+    for done in range(rank):
+        x = x.unsqueeze(-2 * done - 1)
+    return x
+
+
+def places_of(rank: int) -> list[int]:
+    """Return the dimensions of the places in windows."""
+    return list(range(1 - 2 * rank, 0, 2))
+
+
+def joined_windows(windows: Tensor, sizes: Sequence[int]) -> Tensor:
+    """Return a tensor whose last dimensions have these sizes, of windows side by side. What is behind them is 0."""
+    rank = len(sizes)
+    outer, extents = windows.shape[: -2 * rank], windows.shape[-2 * rank :]
+    whole = [extents[2 * n] * extents[2 * n + 1] for n in range(rank)]
+    behind = [amount for size, extent in zip(reversed(sizes), reversed(whole), strict=True) for amount in (0, size - extent)]
+    joined = windows.reshape(*outer, *whole)
+    return torch.ops.aten.constant_pad_nd(joined, behind, 0.0) if any(behind) else joined
+
 
 aten = torch.ops.aten
 _MOST_SUMMED = 8
@@ -101,9 +138,7 @@ def _of_rows(
     _: bool,
 ) -> Gradients:
     """Return the gradient of the largest or smallest of the entries along `dim` that each row of a selection has."""
-    (given,) = gradients
-    assert given is not None
-    gradient, extreme = given.movedim(dim, 0), results[0].movedim(dim, 0)
+    gradient, extreme = given(gradients[0]).movedim(dim, 0), results[0].movedim(dim, 0)
     base = start.movedim(dim, 0) if isinstance(start, Tensor) else start
     entries = x.movedim(dim, 0)
     behind = [1] * (entries.dim() - 1)
@@ -127,8 +162,7 @@ def _of_edges(
     _: bool,
 ) -> Gradients:
     """Return the gradient of the largest or smallest value of the edges along `over`."""
-    gradient = gradients[0]
-    assert gradient is not None
+    gradient = given(gradients[0])
     is_edge = pattern.reshape(*pattern.shape, *[1] * (x.dim() - dim - 2)) != 0
     attained, share = _shares(gradient, results[0], start, is_edge, x, over)
     of_x = (attained * share).sum_to_size(x.shape)
@@ -147,7 +181,65 @@ def _shares(
     return attained, (gradient / count).unsqueeze(over)
 
 
-EXTREME_RULES: dict[object, Rule] = {
+def of_product(gradient: Tensor, x: Tensor, dim: int) -> Tensor:
+    """Return the gradient of x from that of the product along `dim`, which has extent 1 in `gradient`."""
+    zero = torch.where(x == 0, 1.0, 0.0).to(x.dtype)
+    factors = torch.where(x == 0, 1.0, x)
+    others = factors.prod(dim, keepdim=True) / factors
+    return torch.where(zero.sum(dim, keepdim=True) - zero == 0, gradient * others, 0.0)
+
+
+def _of_prod(gradients: Gradients, _: object, x: Tensor, *__: object, **___: object) -> Gradients:
+    """Return the gradient of the product of all elements."""
+    gradient = given(gradients[0])
+    return (of_product(gradient.reshape(1), x.reshape(-1), 0).reshape(x.shape).to(x.dtype),)
+
+
+def _of_prod_along(
+    gradients: Gradients, _: object, x: Tensor, dim: int, keepdim: bool = False, *, dtype: torch.dtype | None = None
+) -> Gradients:
+    gradient = given(gradients[0])
+    converted = x if dtype is None else x.to(dtype)
+    return (of_product(gradient if keepdim else gradient.unsqueeze(dim), converted, dim).to(x.dtype),)
+
+
+def _of_scan(
+    gradients: Gradients, results: tuple[Tensor, ...], x: Tensor, triangle: Tensor, dim: int, reduction: str
+) -> Gradients:
+    """Return the gradient of a reduction of the elements along `dim` up to each of them. Of equal elements, the last one is the largest."""
+    gradient, result = (value.movedim(dim, -1).unsqueeze(-1) for value in (given(gradients[0]), results[0]))
+    rows = x.movedim(dim, -1).unsqueeze(-2)
+    match reduction:
+        case "cumprod":
+            parts = of_product(gradient, torch.where(triangle, rows, 1.0), -1)
+        case "logcumsumexp":
+            parts = gradient * torch.exp(rows - result)
+        case _:
+            neutral = float("-inf" if reduction == "cummax" else "inf")
+            parts = of_last(gradient, torch.where(triangle, rows, neutral), result, [-1])
+    return torch.where(triangle, parts, 0.0).sum(-2).movedim(-1, dim), None
+
+
+def _of_products_of_rows(
+    gradients: Gradients, _: object, selection: Tensor, empty: Tensor, x: Tensor, dim: int, start: Tensor | float
+) -> Gradients:
+    """Return the gradient of the product of the entries along `dim` that each row of a selection has."""
+    gradient = given(gradients[0]).movedim(dim, 0)
+    rows = x.movedim(dim, 0)
+    absent = selection.reshape(*selection.shape, *[1] * (rows.dim() - 1)) == 0
+    is_empty = empty.reshape(-1, *[1] * (rows.dim() - 1)) != 0
+    parts = of_product(torch.where(is_empty, 0.0, gradient).unsqueeze(1), torch.where(absent, 1.0, rows.unsqueeze(0)), 1)
+    of_x = torch.where(absent, 0.0, parts).sum(0).movedim(0, dim)
+    if not isinstance(start, Tensor):
+        return None, None, of_x
+    return None, None, of_x, torch.where(is_empty, gradient, 0.0).movedim(0, dim)
+
+
+EXTREME_RULES: dict[Any, Rule] = {
+    aten.prod.default: _of_prod,
+    aten.prod.dim_int: _of_prod_along,
+    scanned_along: _of_scan,
+    multiplied_along: _of_products_of_rows,
     **dict.fromkeys((aten.max.dim, aten.min.dim), _of_extreme),
     extreme_along: _of_rows,
     extreme_at_edges: _of_edges,

@@ -51,7 +51,7 @@ def import_or_recall(spec: ModelSpec, import_model: ImportFunction, step_model: 
 
 def _why_anew(spec: ModelSpec, request: Request, changed: Sequence[str]) -> str:
     """Return why a model is imported and not read from the cache. `changed` are the files that changed since the same request before."""
-    from fuseflow.frontend.import_cache.request_changes import file_changes, request_changes  # other imports do without
+    from fuseflow.frontend.import_cache.request import file_changes, request_changes  # other imports do without
 
     if spec.fresh:
         return "`fresh` asks for it"

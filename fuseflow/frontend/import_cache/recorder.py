@@ -26,8 +26,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from fuseflow.frontend.import_cache.repeatable import code_reasons
-from fuseflow.frontend.import_cache.request import is_installed
+from fuseflow.frontend.import_cache.request import code_reasons, is_installed
 
 _OUTSIDE: Final = {
     "socket.": "uses the network",

@@ -13,10 +13,9 @@ from torch_mlir import ir
 from fuseflow.einsum.index_names import substitute
 from fuseflow.einsum.nodes import Affine, Apply, Const, Expr, Index, Reduce, Split, free_indices, plain_names, walk
 from fuseflow.errors import FrontendError
+from fuseflow.frontend.linalg.emitter import simplify_apply
 from fuseflow.frontend.linalg.module_io import ORDERED_ATTRIBUTE
-from fuseflow.frontend.linalg.operators import ACCUMULATOR, REDUCTIONS
-from fuseflow.frontend.linalg.scalars import ScalarEvaluator
-from fuseflow.frontend.linalg.symbolic_values import simplify_apply
+from fuseflow.frontend.linalg.scalars import ACCUMULATOR, REDUCTIONS, ScalarEvaluator
 from fuseflow.ops import REDUCERS
 
 IndexingMap = tuple[Index | None, ...]

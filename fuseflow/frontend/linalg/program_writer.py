@@ -34,8 +34,8 @@ from fuseflow.einsum.text import show_einsum
 from fuseflow.einsum.verify import extents
 from fuseflow.errors import FrontendError
 from fuseflow.frontend.linalg import module_io as names
-from fuseflow.frontend.linalg.operators import COMBINERS
 from fuseflow.frontend.linalg.roundtrip_reader import read_module
+from fuseflow.frontend.linalg.scalars import COMBINERS
 from fuseflow.frontend.linalg.sparse_encodings import has_encoding, is_encodable, to_encoding
 from fuseflow.frontend.linalg.text import (
     UNSIGNED,

@@ -33,20 +33,20 @@ from fuseflow.einsum.nodes import (
 from fuseflow.einsum.verify import verify
 from fuseflow.errors import FrontendError
 from fuseflow.frontend.linalg import module_io as names
+from fuseflow.frontend.linalg.emitter import UNDEFINED, dimension_index, uses_undefined
 from fuseflow.frontend.linalg.generic import linear_index, loop_extents
 from fuseflow.frontend.linalg.locations import at_line_of, from_location
-from fuseflow.frontend.linalg.operators import (
+from fuseflow.frontend.linalg.scalars import (
     ACCUMULATOR,
     CONVERSIONS,
     OPERATORS,
     PREDICATES,
     REDUCTIONS,
     ROUNDINGS,
+    constant_value,
     operands,
 )
-from fuseflow.frontend.linalg.scalars import constant_value
 from fuseflow.frontend.linalg.sparse_encodings import from_encoding
-from fuseflow.frontend.linalg.symbolic_values import UNDEFINED, dimension_index, uses_undefined
 from fuseflow.ops import REDUCERS
 from fuseflow.tensors import Format
 from fuseflow.tensors.dtypes import DTYPES, of_mlir

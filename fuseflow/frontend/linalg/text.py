@@ -15,7 +15,7 @@ import numpy as np
 from fuseflow.einsum.nodes import Access, Apply, Const, Expr, Index, Keep, Reduce, linear_form, walk
 from fuseflow.errors import FrontendError
 from fuseflow.frontend.linalg import module_io as names
-from fuseflow.frontend.linalg.operators import ARGUMENTS, COMPARISONS, COMPOSITIONS, OPERATIONS, ROUNDINGS
+from fuseflow.frontend.linalg.scalars import ARGUMENTS, COMPARISONS, COMPOSITIONS, OPERATIONS, ROUNDINGS
 from fuseflow.tensors import DTYPES
 
 UNSIGNED = {"u4": "i4", "u8": "i8"}

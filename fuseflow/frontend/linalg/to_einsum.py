@@ -12,6 +12,7 @@ generic operation in a text is the user's.
 from __future__ import annotations
 
 import re
+from collections import ChainMap
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import reduce
@@ -20,25 +21,26 @@ from typing import Any
 
 from torch_mlir import ir
 
+from fuseflow.einsum.format_inference import Scope, is_integral, result_dtype
 from fuseflow.einsum.index_names import name_split_indices, substitute
 from fuseflow.einsum.nodes import Access, Affine, Apply, Const, Expr, Index, Program, Reduce, TensorType, accesses, walk
+from fuseflow.einsum.verify import shapes_and_extents
 from fuseflow.errors import FrontendError
 from fuseflow.frontend.hints import HINT_OUTSIDE
 from fuseflow.frontend.linalg import module_io
-from fuseflow.frontend.linalg.emitter import EinsumEmitter
-from fuseflow.frontend.linalg.generic import IndexingMap, LoopNest, result_elements
-from fuseflow.frontend.linalg.integer_results import with_integers
-from fuseflow.frontend.linalg.locations import Origin, at_line_of, from_location
-from fuseflow.frontend.linalg.scalars import ScalarEvaluator, constant_value
-from fuseflow.frontend.linalg.sparse_encodings import from_encoding
-from fuseflow.frontend.linalg.symbolic_values import (
+from fuseflow.frontend.linalg.emitter import (
     UNDEFINED,
+    EinsumEmitter,
     SymbolicValue,
     dimension_index,
     nonunit_dimensions,
     tensor_value,
     uses_undefined,
 )
+from fuseflow.frontend.linalg.generic import IndexingMap, LoopNest, result_elements
+from fuseflow.frontend.linalg.locations import Origin, at_line_of, from_location
+from fuseflow.frontend.linalg.scalars import ScalarEvaluator, constant_value
+from fuseflow.frontend.linalg.sparse_encodings import from_encoding
 from fuseflow.frontend.linalg.unit_dimensions import squeeze_block, squeeze_format, squeeze_shape
 from fuseflow.loop_progress import counted
 from fuseflow.tensors import Format
@@ -346,3 +348,25 @@ def _declaration(name: str, type: Any, format: str = "", dtype: str = "") -> Ten
 
 def _is_truth_value(type: Any, expr: Expr) -> bool:
     return str(type.element_type) == "i1" and not any(isinstance(node, Reduce) for node in walk(expr))
+
+
+def with_integers(program: Program) -> Program:
+    """Return a program that declares a result as integers if a result that is declared as integers needs it, and if all of its values
+    are integers."""
+    if not any(tensor.name in program.defined and DTYPES[tensor.dtype].is_integer for tensor in program.tensors):
+        return program
+    shapes, extents = shapes_and_extents(program)
+    types, whole, wanted = dict(program.declared), dict[str, TensorType](), set[str]()
+    for einsum in program.einsums:
+        name, declared = einsum.name, program.declared.get(einsum.name)
+        scope, wider = (Scope(known, {}, extents[name]) for known in (types, ChainMap(whole, types)))
+        if declared is None:
+            types[name] = TensorType(name, shapes[name], dtype=result_dtype(einsum, scope))
+            if not DTYPES[types[name].dtype].is_integer and is_integral(einsum.body, wider):
+                whole[name] = replace(types[name], dtype="i64")
+        elif DTYPES[declared.dtype].is_integer and not is_integral(einsum.body, scope) and is_integral(einsum.body, wider):
+            wanted.update(einsum.operands)
+    for einsum in reversed(program.einsums):
+        if einsum.name in wanted & set(whole) and not is_integral(einsum.body, Scope(types, {}, extents[einsum.name])):
+            wanted.update(einsum.operands)
+    return replace(program, tensors=(*program.tensors, *(whole[name] for name in whole if name in wanted)))

@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from fuseflow.frontend.model_propagation.analysis import TensorAttributes as TensorAttributes
     from fuseflow.frontend.model_propagation.analysis import analyse_module as analyse_module
     from fuseflow.frontend.model_propagation.channel_pruning import shrink as shrink
+    from fuseflow.frontend.model_propagation.dependence_rules import Known as Known
     from fuseflow.frontend.model_propagation.dependence_rules import Rule as Rule
-    from fuseflow.frontend.model_propagation.operator_calls import Known as Known
     from fuseflow.frontend.model_propagation.operator_rules import register_rule as register_rule
     from fuseflow.frontend.model_propagation.scrambling import Guess as Guess
 else:

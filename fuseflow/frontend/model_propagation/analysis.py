@@ -13,9 +13,8 @@ from torch.utils import _pytree as pytree
 
 from fuseflow.errors import FrontendError, SparsityError, UsageError, did_you_mean
 from fuseflow.frontend.model_propagation import operator_rules
-from fuseflow.frontend.model_propagation.dependence_rules import table_rule
+from fuseflow.frontend.model_propagation.dependence_rules import Known, table_rule
 from fuseflow.frontend.model_propagation.export import Argument, ExportedModule, Kind, export_module, named_results
-from fuseflow.frontend.model_propagation.operator_calls import Known
 from fuseflow.frontend.model_propagation.operator_step import Resolve, operator_steps, result_of
 from fuseflow.frontend.model_propagation.scrambling import Guess, Scrambler
 from fuseflow.frontend.trace.model_call import ModelCall, model_call

@@ -15,9 +15,9 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from fuseflow.frontend.model_propagation.dependence_rules import Rule, add_rule, entrywise, everything
+from fuseflow.frontend.model_propagation.dependence_rules import Known, Rule, add_rule, entrywise, everything
 from fuseflow.frontend.model_propagation.dependence_rules import register_rule as register_rule  # a user's rules come after these
-from fuseflow.frontend.model_propagation.operator_calls import Known
+from fuseflow.frontend.positions.linear_operators import along_each
 from fuseflow.sparsity.keep_operator import keep, masked
 
 LINEAR = (
@@ -181,8 +181,8 @@ def _windows(
     x: Tensor, kernel: Any, stride: Any = (), padding: Any = 0, dilation: Any = 1, ceil_mode: bool = False, *, rank: int
 ) -> Tensor:
     """Sum up windows of the last `rank` dimensions. The derivative of a maximum itself would say that one entry alone is needed."""
-    kernel, padding, dilation = (_repeated(each, rank) for each in (kernel, padding, dilation))
-    stride = _repeated(stride, rank) if stride else kernel
+    kernel, padding, dilation = (along_each(each, rank) for each in (kernel, padding, dilation))
+    stride = along_each(stride, rank) if stride else kernel
     extents = x.shape[-rank:]
     margins = []
     for length, k, s, p, d in reversed(list(zip(extents, kernel, stride, padding, dilation, strict=True))):
@@ -200,8 +200,3 @@ def _windows(
 
 register_rule("aten.max_pool2d_with_indices")(partial(_windows, rank=2))
 register_rule("aten.max_pool3d_with_indices")(partial(_windows, rank=3))
-
-
-def _repeated(sizes: Any, rank: int) -> list[int]:
-    given = [sizes] if isinstance(sizes, int) else list(sizes)
-    return given * rank if len(given) == 1 else given

@@ -15,8 +15,15 @@ import torch
 from torch import Tensor
 from torch.fx import Graph, Node
 
-from fuseflow.frontend.model_propagation.dependence_rules import EVERYTHING, Rule, rule_errors
-from fuseflow.frontend.model_propagation.operator_calls import Known, OperatorCall, derivatives, operator_call
+from fuseflow.frontend.model_propagation.dependence_rules import (
+    EVERYTHING,
+    Known,
+    OperatorCall,
+    Rule,
+    derivatives,
+    operator_call,
+    rule_errors,
+)
 from fuseflow.frontend.model_propagation.scrambling import Scrambler
 
 Result: TypeAlias = tuple[Node, int]

@@ -14,7 +14,7 @@ from torch import Tensor
 from torch.fx import Node
 
 from fuseflow.errors import Span
-from fuseflow.frontend.model_propagation.operator_calls import Known, OperatorCall, derivatives
+from fuseflow.frontend.model_propagation.dependence_rules import Known, OperatorCall, derivatives
 from fuseflow.frontend.trace import fx_origin
 from fuseflow.frontend.trace.refusals import refusal
 

@@ -10,8 +10,16 @@ import torch
 from torch.fx import Node
 
 from fuseflow.frontend.positions.chosen_operators import pointwise
-from fuseflow.frontend.positions.chosen_spaces import Meaning, Slice, SlotSpace, SlotValue, opened, repeated_rows
-from fuseflow.frontend.positions.chosen_values import Choices, arguments
+from fuseflow.frontend.positions.chosen_values import (
+    Choices,
+    Meaning,
+    Slice,
+    SlotSpace,
+    SlotValue,
+    arguments,
+    opened,
+    repeated_rows,
+)
 from fuseflow.frontend.positions.selections import described, first_operand
 from fuseflow.frontend.trace import fx_origin
 

@@ -45,12 +45,14 @@ from fuseflow.frontend.trace import fx_origin
 from fuseflow.frontend.trace.dependence import remove_unused
 from fuseflow.frontend.trace.fx_origin import named
 
-_KEEPS_ZERO = frozenset(
-    {"add", "sub", "mul", "neg", "relu", "leaky_relu", "elu", "tanh", "abs", "sqrt", "gelu", "silu"}
-    | UNARY
+_KEEPS_ZERO = (
+    UNARY
     | RESHAPES
     | SUMS
     | LINEAR
+    | {
+        *("add", "sub", "mul", "neg", "relu", "leaky_relu", "elu", "tanh", "abs", "sqrt", "gelu", "silu"),
+    }
 )
 """Operators whose result is zero where all operands are. Other results are set to zero beside the edges before a sum."""
 _PRODUCTS = (torch.ops.aten.mul.Tensor, torch.ops.aten.mul_.Tensor)

@@ -3,6 +3,8 @@
 A cumulative sum is a product with a triangular matrix of ones, and an enlargement of a picture one with a matrix for each dimension. The
 matrix is what PyTorch computes of the rows of the identity, so that no rule of an operator is written twice. A cumulative extreme is a
 reduction over a triangle. Triangles, diagonals and masks of attention keep the elements of a tensor at known places of two dimensions.
+
+The inverse of a triangular matrix is made in levels: from the inverses of its blocks of k rows along the diagonal follow those of 2 k rows.
 """
 
 from __future__ import annotations
@@ -66,7 +68,7 @@ def _average(
     window is the product of one for each dimension, unless a number is given."""
     shaped, result = described(x), described(call.node)
     rank = _rank(call.node)
-    windows = list(zip(*(_along_each(setting, rank) for setting in (kernel, stride or kernel, padding)), strict=True))
+    windows = list(zip(*(along_each(setting, rank) for setting in (kernel, stride or kernel, padding)), strict=True))
     dims = range(shaped.dim() - rank, shaped.dim())
     is_padded = any(around for _, _, around in windows)
     extents = [(shaped.shape[dim] + 2 * around, result.shape[dim]) for dim, (_, _, around) in zip(dims, windows, strict=True)]
@@ -85,7 +87,7 @@ def _average(
     return call.reshaped(x, result.shape)
 
 
-def _along_each(setting: int | Sequence[int], rank: int) -> list[int]:
+def along_each(setting: int | Sequence[int], rank: int) -> list[int]:
     """Return a setting along each dimension. PyTorch takes one number for all of them."""
     numbers = [setting] if isinstance(setting, int) else list(setting)
     return numbers * rank if len(numbers) == 1 else numbers
@@ -289,4 +291,39 @@ KNOWN_MATRICES: dict[str, Handler] = {
     "masked_scores": _masked_scores,
     **dict.fromkeys(("cumprod", "cummax", "cummin", "logcumsumexp"), _scan),
 }
+"""The replacement of each operator, by its name."""
+
+
+def _solve_triangular(
+    call: Call, matrix: Node, known: Node, *, upper: bool, left: bool = True, unitriangular: bool = False
+) -> Node | None:
+    """Return the X of `matrix @ X = known`, or of `X @ matrix = known` if not `left`. Only one triangle of the matrix is read."""
+    size, dtype = described(matrix).shape[-1], described(matrix).dtype
+    if not dtype.is_floating_point:
+        return None
+    if not left:
+        matrix, known, upper = call.computed(_transposed, matrix), call.computed(_transposed, known), not upper
+    if not unitriangular:
+        divisor = call.computed(torch.unsqueeze, diagonal_of(call, matrix, 0, -2, -1), -1)
+        matrix, known = (call.computed(torch.div, operand, divisor) for operand in (matrix, known))
+    places = torch.arange(size)
+    inverse: Node | None = None
+    for level in range((size - 1).bit_length()):
+        block = places >> level
+        below = (block[:, None] % 2 == 1) & (block[:, None] == block + 1)
+        corners = call.computed(masked, call.mask(below.t() if upper else below, "corners"), matrix)
+        if inverse is None:
+            inverse = call.matrix(places, places, torch.ones(size, dtype=dtype), (size, size), "identity")
+        else:
+            corners = call.computed(torch.matmul, call.computed(torch.matmul, inverse, corners), inverse)
+        inverse = call.computed(torch.sub, inverse, corners)
+    solution = known if inverse is None else call.computed(torch.matmul, inverse, known)
+    return solution if left else call.computed(_transposed, solution)
+
+
+def _transposed(matrix: Tensor) -> Tensor:
+    return matrix.transpose(-2, -1)
+
+
+TRIANGULAR: dict[str, Handler] = {"linalg_solve_triangular": _solve_triangular}
 """The replacement of each operator, by its name."""

@@ -6,18 +6,15 @@ import torch
 from torch.fx import Node
 
 from fuseflow.frontend.positions.edge_matrix import edges_to_matrices
-from fuseflow.frontend.positions.embedding_bags import EMBEDDING_BAGS
-from fuseflow.frontend.positions.gathers import GATHERS
+from fuseflow.frontend.positions.gathers import EMBEDDING_BAGS, GATHERS
 from fuseflow.frontend.positions.grid_samples import GRID_SAMPLES
-from fuseflow.frontend.positions.linear_operators import KNOWN_MATRICES
+from fuseflow.frontend.positions.linear_operators import KNOWN_MATRICES, TRIANGULAR
 from fuseflow.frontend.positions.losses import LOSSES
 from fuseflow.frontend.positions.order_statistics import ORDERED
 from fuseflow.frontend.positions.scatters import SCATTERS
 from fuseflow.frontend.positions.selection_operators import extreme_along, multiplied_along, overwrite_along, product_along
 from fuseflow.frontend.positions.selections import Call, Handler, Selections, described
-from fuseflow.frontend.positions.sparse_reductions import NEIGHBOURS
-from fuseflow.frontend.positions.sparse_values import SPARSE_VALUES
-from fuseflow.frontend.positions.triangular_systems import TRIANGULAR
+from fuseflow.frontend.positions.sparse_values import NEIGHBOURS, SPARSE_VALUES
 from fuseflow.frontend.trace import fx_origin
 from fuseflow.frontend.trace.dependence import Memories, remove_unused, shares_memory, written_by
 

@@ -19,13 +19,13 @@ from torch import Tensor
 from torch.fx import Node
 from torch.fx.node import map_arg
 
-from fuseflow.frontend.linalg.einsum_names import NameAllocator
+from fuseflow.frontend.linalg.locations import NameAllocator
 from fuseflow.frontend.positions.selection_operators import extreme_along, multiplied_along, overwrite_along, product_along
 from fuseflow.frontend.trace import fx_origin
 from fuseflow.frontend.trace.constant_folding import node_values
 from fuseflow.frontend.trace.dependence import Dependence, described_tensor, stores_nonzeros
 from fuseflow.frontend.trace.fx_origin import named
-from fuseflow.frontend.trace.kept_markers import add_marker, keep
+from fuseflow.frontend.trace.sparsified_tensors import add_marker, keep
 from fuseflow.frontend.trace.stored_places import stored_places
 from fuseflow.frontend.trace.tracing import Trace
 from fuseflow.keep_rules import Largest
@@ -49,9 +49,9 @@ _ENTRIES = (torch.sparse_csr, torch.sparse_csc, torch.sparse_coo)
 @dataclass(slots=True)
 class Selections:
     """The selections of a traced model. Selections that take the same rows are one argument. `kept` has the rules of the markers of values
-    of which only a part is kept (`kept_markers`), and `formats` the formats of arguments that PyTorch holds dense, by name. `masks` are the
-    names of arguments that store the true places of a mask. `places` has the sparse values whose entries are at known places, as
-    `stored_places` says, and `made_of_dense` those that store what is not 0 in a dense tensor."""
+    of which only a part is kept, and `formats` the formats of arguments that PyTorch holds dense, by name. `masks` are the names of
+    arguments that store the true places of a mask. `places` has the sparse values whose entries are at known places, as `stored_places`
+    says, and `made_of_dense` those that store what is not 0 in a dense tensor."""
 
     traced: Trace
     dependences: dict[Node, Dependence]

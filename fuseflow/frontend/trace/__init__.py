@@ -7,9 +7,10 @@ jagged_tensors    nested tensors of values and offsets
 number_reads, named_region    the tracing of numbers in Python, and of parts with a name
 fx_origin         where a node comes from: module, operator and line
 dependence        the dependence of each value: on structure, weights or data
-aten_operators    the families of operators that have no Einsum form, and operators that lower to Linalg
+operator_support  the families of operators that have no Einsum form, and operators that lower to Linalg
 refusals          all refusals of a model in one error
-emptiness, known_layers       passes that rewrite operators
-constant_folding, flops       the pass that lets PyTorch evaluate values that depend on no data
-sparsity          the sparsity of weights and of results
+emptiness, layer_rewrites    passes that rewrite operators
+constant_folding  the pass that lets PyTorch evaluate values that depend on no data
+sparsified_tensors    the sparsity of weights and of results
+training          what a training step needs beside the model
 """

@@ -16,6 +16,7 @@ from dataclasses import dataclass, field, replace
 from itertools import chain, count
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 from torch.export import ExportedProgram, export
@@ -24,12 +25,12 @@ from torch.overrides import TorchFunctionMode
 from torch.utils import _pytree as pytree
 
 from fuseflow.errors import FrontendError, UsageError
-from fuseflow.frontend.exported_file.inputs import call_arguments
+from fuseflow.frontend.exported_file.reader import call_arguments
 from fuseflow.frontend.foreign_errors import quiet, without_addresses
-from fuseflow.frontend.trace.array_arguments import with_tensors
 from fuseflow.frontend.trace.flex_attention import uncompiled
 from fuseflow.frontend.trace.fx_origin import export_error, shown_path
 from fuseflow.frontend.trace.named_region import region
+from fuseflow.tensors.pack import is_scipy
 
 _PART = re.compile(r"\.?_(?:modules|parameters|buffers)\['([^']+)'\]|\.([^.\[]+)")
 """A part of the path of a tensor in the model, as Dynamo writes it: `L['self']._modules['layers']._parameters['weight']`."""
@@ -114,14 +115,7 @@ class _CheckedPlaces(TorchFunctionMode):
     other memory where they lie outside."""
 
     _CONSTRUCTORS = frozenset(
-        (
-            torch.sparse_coo_tensor,
-            torch.sparse_compressed_tensor,
-            torch.sparse_csr_tensor,
-            torch.sparse_csc_tensor,
-            torch.sparse_bsr_tensor,
-            torch.sparse_bsc_tensor,
-        )
+        getattr(torch, f"sparse_{kind}_tensor") for kind in ("coo", "compressed", "csr", "csc", "bsr", "bsc")
     )
 
     def __torch_function__(
@@ -332,3 +326,48 @@ def _put(module: nn.Module, path: str, tensor: Tensor) -> None:
             module.add_module(parent, nn.Module())
         module = module._modules[parent]  # type: ignore[assignment]
     module.register_buffer(name, tensor.detach())
+
+
+_LAYOUTS = {"csr": torch.sparse_csr, "csc": torch.sparse_csc, "bsr": torch.sparse_bsr}
+"""The PyTorch layout of each format of scipy that PyTorch has as it is."""
+
+
+def with_tensors(arguments: Any) -> Any:
+    """Return arguments with PyTorch tensors in the place of NumPy and scipy arrays, in lists, tuples and dictionaries, too.
+
+    CSR, CSC and BSR stay what they are, and any other sparse array becomes COO; entries at one place are added up. A dense array is
+    copied, and a scalar of NumPy becomes a number. Types are kept: an array of 64-bit floats does not fit a layer of 32-bit ones.
+
+    Raise `UsageError` for an array whose elements PyTorch does not have.
+    """
+    if not any(_is_array(leaf) for leaf in pytree.tree_leaves(arguments)):
+        return arguments
+    return pytree.tree_map(lambda leaf: _as_tensor(leaf) if _is_array(leaf) else leaf, arguments)
+
+
+def _is_array(value: Any) -> bool:
+    return isinstance(value, np.ndarray | np.generic) or is_scipy(value)
+
+
+def _as_tensor(array: Any) -> Any:
+    if isinstance(array, np.generic):
+        return array.item()
+    if array.dtype.kind not in "buif" or array.dtype.itemsize > 8:
+        hint = "pass integers, truth values or real numbers of at most 64 bits"
+        raise UsageError(f"an argument is an array with elements of type `{array.dtype}`", hint=hint)
+    if isinstance(array, np.ndarray):
+        return torch.from_numpy(np.array(array, order="C", subok=False))
+    return _as_sparse_tensor(array)
+
+
+def _as_sparse_tensor(array: Any) -> torch.Tensor:
+    layout = _LAYOUTS.get(array.format) if array.ndim == 2 else None
+    if layout is None:
+        coo = array.tocoo()
+        places = torch.from_numpy(np.stack(coo.coords).astype(np.int64))
+        return torch.sparse_coo_tensor(places, torch.from_numpy(coo.data.copy()), coo.shape, check_invariants=True).coalesce()
+    array = array.copy()
+    array.sum_duplicates()
+    above, below, values = (torch.from_numpy(part) for part in (array.indptr, array.indices, array.data))
+    with quiet():
+        return torch.sparse_compressed_tensor(above, below, values, array.shape, layout=layout, check_invariants=True)

@@ -8,6 +8,7 @@ where only the operators of a list are allowed. Both return everything that is i
 from __future__ import annotations
 
 import operator
+import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -18,6 +19,7 @@ from torch.fx import Graph, Node
 from torch.utils import _pytree as pytree
 
 from fuseflow.errors import FrontendError, Span
+from fuseflow.frontend.foreign_errors import foreign_message
 from fuseflow.frontend.hints import HINT_EVAL, HINT_LIBRARY, HINT_OUTSIDE
 from fuseflow.frontend.trace import fx_origin
 from fuseflow.frontend.trace.dependence import Dependence, ancestors_of, dependences, stores_nonzeros
@@ -248,3 +250,32 @@ def _live_calls(graph: Graph) -> list[Node]:
     needed = ancestors_of(graph.output_node())
     calls = [node for node in graph.nodes if node in needed and node.op == "call_function"]
     return [node for node in calls if node.target is not operator.getitem]
+
+
+_CAUSES = (
+    (
+        re.compile(r"get value out of a tracing tensor with (?P<operator>\S+?)(\.default)? "),
+        "a Python number is taken out of a tensor by `{operator}`",
+        "use `torch.where`, or give the model the number as an argument",
+    ),
+    (
+        re.compile(r"NestedTensorImpl"),
+        "a nested tensor in the strided layout cannot be recorded",
+        "make it with `layout=torch.jagged`, or compute with plain tensors, padded to one length, and a mask",
+    ),
+    (
+        re.compile(r"argument of type: <class 'torch.storage."),
+        "the model takes the memory of a tensor, as `copy.deepcopy` and `untyped_storage` do",
+        "use `.clone()`",
+    ),
+)
+"""Patterns of what PyTorch says, each with the message and the hint that tell it."""
+
+
+def untraceable(error: Exception) -> FrontendError:
+    """Return the error for a model that runs and cannot be traced."""
+    span = fx_origin.exception_span(error)
+    for pattern, message, hint in _CAUSES:
+        if cause := pattern.search(str(error)):
+            return FrontendError(message.format(**cause.groupdict()), hint=hint, span=span)
+    return FrontendError(f"the model cannot be traced: {foreign_message(error)}", span=span)

@@ -4,12 +4,15 @@ The pattern of a weight says which entries are stored, and how, beside a tensor 
 stored: its number is known here, and an element that is not stored is 0. A training step stores it, since its number changes.
 
 An intermediate is made sparse by `fuseflow::keep`, which becomes a `keep` of the program.
+
+No operator of torch-mlir keeps a part of a value. So a product with a fresh argument, a marker of ones, represents a rule on the way, and
+when the Einsums are there, each such product becomes a `keep` or a `mark` of the other factor by the rule of the marker.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping, MutableMapping
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -17,18 +20,20 @@ import torch
 from torch import Tensor, nn
 from torch.fx import Node
 
+from fuseflow.einsum.nodes import Access, Apply, Einsum, Expr, Keep, Program
 from fuseflow.errors import FrontendError, SparsityError
-from fuseflow.frontend.trace.kept_markers import add_marker, keep
 from fuseflow.frontend.trace.refusals import refusal
 from fuseflow.frontend.trace.tracing import Trace
+from fuseflow.keep_rules import Largest
 from fuseflow.sparsity import keep_operator as keep_operators
 from fuseflow.sparsity.layouts.layout import Layout, has_compiler_format
 from fuseflow.sparsity.layouts.listing import LAYOUTS
 from fuseflow.sparsity.layouts.sparse import BCSR, COO, CSC, CSR
 from fuseflow.sparsity.model_sparsity import require_zeros, sparse_weights
-from fuseflow.sparsity.sparsifiers.entries import KeepAll
+from fuseflow.sparsity.sparsifiers.built_in import KeepAll
 from fuseflow.sparsity.sparsifiers.listing import SPARSIFIERS
 from fuseflow.sparsity.sparsifiers.sparsifier import KeepRule, Sparsifier
+from fuseflow.sparsity.weights import stored_entries
 
 _KEEP, _MASKED = keep_operators.keep._opoverload, keep_operators.masked._opoverload
 
@@ -66,9 +71,6 @@ def stored_pattern(tensor: Tensor) -> Pattern | None:
     format in the compiler."""
     if tensor.layout == torch.strided:
         return None
-    ones = tensor.detach().coalesce().clone() if tensor.layout == torch.sparse_coo else tensor.detach().clone()
-    values = ones.values()
-    values.fill_(1)
     match tensor.layout:
         case torch.sparse_csr:
             layout: Layout = CSR()
@@ -77,10 +79,11 @@ def stored_pattern(tensor: Tensor) -> Pattern | None:
         case torch.sparse_coo:
             layout = COO()
         case torch.sparse_bsr:
-            layout = BCSR((values.shape[1], values.shape[2]))
+            rows, columns = tensor.values().shape[1:]
+            layout = BCSR((rows, columns))
         case other:
             raise FrontendError(f"a weight in the layout `{other}` cannot be trained", hint="store it as CSR, CSC, COO or BSR")
-    return Pattern(ones.to_dense() != 0, layout)
+    return Pattern(stored_entries(tensor), layout)
 
 
 def stored_tensors(
@@ -112,7 +115,7 @@ def unstored_masks(patterns: Mapping[str, Pattern], stored: Mapping[str, Tensor]
 
 @dataclass(slots=True)
 class KeptIntermediates:
-    """The rules of the markers of a traced model, by their names (`kept_markers`); the patterns of masks that were drawn; and errors for
+    """The rules of the markers of a traced model, by their names; the patterns of masks that were drawn; and errors for
     rules that the compiler does not have."""
 
     rules: dict[str, KeepRule]
@@ -172,3 +175,44 @@ def _mark(traced: Trace, node: Node, intermediates: KeptIntermediates) -> None:
             product.meta = dict(node.meta)
     node.replace_all_uses_with(product)
     graph.erase_node(node)
+
+
+def keep(x: Tensor, marker: Tensor, marks: bool = False) -> Tensor:
+    """Return the product of x and a marker, which represents what the rule of the marker leaves of x, or its `marks` of what it leaves."""
+    return x * marker
+
+
+def add_marker(traced: Trace, rules: MutableMapping[str, KeepRule], name: str, value: Tensor, rule: KeepRule) -> Node:
+    """Return a new marker, an argument called `name`, for a rule on a value of this shape and dtype. It is added to `rules`."""
+    places = [d for d, size in enumerate(value.shape) if size != 1]  # dimensions of extent 1 are lost on the way
+    rules[name] = replace(rule, dimensions=tuple(places.index(d) for d in rule.dimensions if d in places))
+    return traced.add(name, torch.ones((), dtype=value.dtype).expand(value.shape))
+
+
+def with_keeps(program: Program, rules: Mapping[str, KeepRule]) -> Program:
+    """Return a program in which each product with a marker is a `keep` of the other factor by its rule in `rules`."""
+    if not rules:
+        return program
+    einsums = tuple(_with_keep(einsum, rules) for einsum in program.einsums)
+    return replace(program, tensors=tuple(t for t in program.tensors if t.name not in rules), einsums=einsums)
+
+
+def _with_keep(einsum: Einsum, rules: Mapping[str, KeepRule]) -> Einsum:
+    """Return an Einsum without markers. Raises `FrontendError` for a product with a marker that is only a part of it."""
+    if not any(access.tensor in rules for access in einsum.accesses):
+        return einsum
+    match einsum.body:
+        case Apply("mul", (factor, Access(tensor=name) as marker)) if name in rules:
+            einsum = replace(einsum, body=_keep(rules[name], marker, factor))
+        case Apply("mul", (Access(tensor=name) as marker, factor)) if name in rules:
+            einsum = replace(einsum, body=_keep(rules[name], marker, factor))
+    if any(access.tensor in rules for access in einsum.accesses):
+        message = f"a rule keeps a part of `{einsum.name}`, which is no whole result"
+        raise FrontendError(message, hint="keep a part of the result of an operator", span=einsum.location.span)
+    return einsum
+
+
+def _keep(kept: KeepRule, marker: Access, body: Expr) -> Expr:
+    if isinstance(kept.rule, Largest) and not kept.dimensions:
+        return body  # It compares one entry with no other.
+    return Keep(kept.rule, tuple(str(marker.indices[d]) for d in kept.dimensions), body)

@@ -26,7 +26,7 @@ from torch.nn.utils.stateless import _reparametrize_module
 from torch.utils import _pytree as pytree
 
 from fuseflow.errors import FrontendError
-from fuseflow.frontend.linalg.einsum_names import NameAllocator
+from fuseflow.frontend.linalg.locations import NameAllocator
 from fuseflow.frontend.torch_tensors import COLUMN_LAYOUTS, ROW_LAYOUTS, compressed_indices, sorted_entries
 from fuseflow.frontend.trace import fx_origin
 from fuseflow.frontend.trace.block_scales import BlockScaledWeight, RoundedInputs, block_scaled

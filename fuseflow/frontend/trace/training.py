@@ -5,17 +5,20 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+import torch
 from torch import Tensor, nn
+from torch.fx import Node
 
 from fuseflow.errors import FrontendError, UsageError
+from fuseflow.frontend.draws import Draw
 from fuseflow.frontend.model_spec import TrainingRequest
-from fuseflow.frontend.trace.array_arguments import with_tensors
-from fuseflow.frontend.trace.model_call import Criterion, ModelCall
-from fuseflow.training.gradient_hooks import require_no_gradient_hooks
+from fuseflow.frontend.trace import fx_origin
+from fuseflow.frontend.trace.model_call import Criterion, ModelCall, with_tensors
+from fuseflow.frontend.trace.tracing import STRIDES, Trace
 from fuseflow.training.losses import LossFunction, require_scalar
 from fuseflow.training.optimizers.optimizer import Optimizer
 from fuseflow.training.spec import DEFAULT_OPTIMIZER, TrainingSpec
-from fuseflow.training.torch_optimizer import OptimizerState, read_optimizer
+from fuseflow.training.torch_optimizer import OptimizerState, read_optimizer, require_no_gradient_hooks
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -61,3 +64,38 @@ def as_training(request: TrainingRequest, model: object, defaults: TrainingDefau
         return Training(TrainingSpec.of(loss, optimizer, request.gradients), target)
     state = read_optimizer(optimizer, model)
     return Training(TrainingSpec.of(loss, state.groups, request.gradients), target, state)
+
+
+aten = torch.ops.aten
+_DROPOUTS = (aten.dropout.default, aten.feature_dropout.default)
+
+
+def drawn_inputs(traced: Trace) -> tuple[Draw, ...]:
+    """Replace, in place, each dropout of a traced model by a product with an input that has what it draws. Return these inputs in the order
+    in which PyTorch draws them. They are drawn once, from the generator as it stands."""
+    draws = []
+    names = traced.names()
+    for node in list(traced.graph_module.graph.nodes):
+        if node.target in _DROPOUTS and node.args[2]:
+            draws.append(_multiplied(traced, node, names.unique(fx_origin.named(node, "draw"))))
+    return tuple(draws)
+
+
+def _multiplied(traced: Trace, node: Node, name: str) -> Draw:
+    x, probability, _ = node.args
+    assert isinstance(x, Node) and isinstance(probability, float | int)
+    value: Tensor = node.meta["val"]
+    operator = fx_origin.short_name(node.target)
+    each = operator == "dropout"
+    shape = tuple(value.shape) if each else (*value.shape[:2], *[1] * (value.dim() - 2))
+    laid_out = torch.empty(shape, device="meta")
+    if each and x.meta.get(STRIDES) is not None:
+        laid_out = torch.empty_like(laid_out.as_strided(shape, x.meta[STRIDES]))
+    dtype = str(value.dtype).removeprefix("torch.")
+    draw = Draw(name, shape, laid_out.stride(), dtype, operator, float(probability))
+    factor = traced.add(name, draw.drawn(), kind="draw")
+    with node.graph.inserting_before(node):
+        product = fx_origin.added_call(node, aten.mul.Tensor, x, factor)
+    node.replace_all_uses_with(product)
+    node.graph.erase_node(node)
+    return draw

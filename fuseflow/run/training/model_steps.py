@@ -14,9 +14,9 @@ import torch
 from fuseflow.einsum.nodes import Program
 from fuseflow.errors import TrainingError
 from fuseflow.frontend.imported_program import StepInterface
+from fuseflow.frontend.importer import rebound, step_masks, step_reference
 from fuseflow.frontend.torch_tensors import to_torch
 from fuseflow.frontend.trace.model_call import ModelCall
-from fuseflow.frontend.training_source import rebound, step_masks, step_reference
 from fuseflow.run.check import PYTORCH, Check, Difference
 from fuseflow.run.training.steps import StepPlan
 from fuseflow.run.training.training_run import TrainingRun

@@ -14,7 +14,7 @@ import torch
 from fuseflow.errors import DispatchError, DispatchWarning, SparsityError, did_you_mean
 from fuseflow.sparsity.dispatch.argument_binding import Operator, operator_name
 from fuseflow.sparsity.dispatch.registry import BackwardKey, Classes, Outputs
-from fuseflow.sparsity.sparsifiers.entries import KeepAll
+from fuseflow.sparsity.sparsifiers.built_in import KeepAll
 
 Mode: TypeAlias = Literal["raise", "warn", "silent"]
 

@@ -15,7 +15,7 @@ import torch
 
 from fuseflow.sparsity.dispatch.argument_binding import Operator, canonical
 from fuseflow.sparsity.dispatch_formats import storage_class, storage_classes
-from fuseflow.sparsity.sparsifiers.entries import KeepAll
+from fuseflow.sparsity.sparsifiers.built_in import KeepAll
 
 Classes: TypeAlias = tuple[type, ...]
 """The storage class of each tensor. In a registration, () stands for dense ones, however many they are."""

@@ -14,7 +14,7 @@ from fuseflow.sparsity.dispatch_formats import Format, TensorFormat, storage_cla
 from fuseflow.sparsity.entry_positions import compact, places_of
 from fuseflow.sparsity.layouts.layout import Layout, kept_of, require_fit
 from fuseflow.sparsity.layouts.listing import LAYOUTS
-from fuseflow.sparsity.sparsifiers.entries import KeepAll
+from fuseflow.sparsity.sparsifiers.built_in import KeepAll
 from fuseflow.sparsity.sparsifiers.sparsifier import Sparsifier
 from fuseflow.sparsity.storage_tensor import StorageTensor
 

@@ -17,10 +17,10 @@ import torch.nn.functional as F
 from fuseflow.sparsity.dispatch.registry import SameFormatSparsifier, register_bwd_op_impl, register_fwd_op_impl
 from fuseflow.sparsity.dispatch.sparsification import dense_of, format_of
 from fuseflow.sparsity.entry_positions import known_places
-from fuseflow.sparsity.kernels.conversions import flat_places
+from fuseflow.sparsity.kernels.matrix_kernels import flat_places
 from fuseflow.sparsity.layouts.n_of_m import GroupedNMTensor, NMTensor
 from fuseflow.sparsity.layouts.sparse import BcsrTensor, CooTensor, CscTensor, CsrTensor, EllTensor
-from fuseflow.sparsity.sparsifiers.entries import KeepAll
+from fuseflow.sparsity.sparsifiers.built_in import KeepAll
 
 
 def values_at(storage: Any, tensor: torch.Tensor) -> torch.Tensor:

@@ -17,7 +17,7 @@ from fuseflow.sparsity.dispatch.registry import SameFormatSparsifier, register_b
 from fuseflow.sparsity.entry_positions import known_places
 from fuseflow.sparsity.kernels.matrix_kernels import KERNELS, ProductKernel
 from fuseflow.sparsity.kernels.panels import PANEL_KERNELS
-from fuseflow.sparsity.sparsifiers.entries import KeepAll
+from fuseflow.sparsity.sparsifiers.built_in import KeepAll
 
 
 class Side:

@@ -2,9 +2,19 @@
 
 from __future__ import annotations
 
-from fuseflow.sparsity.sparsifiers.entries import KeepAll, RandomFraction, Stored, Threshold
-from fuseflow.sparsity.sparsifiers.fractions import BlockMagnitude, Filter, Magnitude, Movement
-from fuseflow.sparsity.sparsifiers.groups import NM, NMG, TopK
+from fuseflow.sparsity.sparsifiers.built_in import (
+    NM,
+    NMG,
+    BlockMagnitude,
+    Filter,
+    KeepAll,
+    Magnitude,
+    Movement,
+    RandomFraction,
+    Stored,
+    Threshold,
+    TopK,
+)
 from fuseflow.sparsity.sparsifiers.sparsifier import Sparsifier
 from fuseflow.sparsity.text_form import parse_text, register
 

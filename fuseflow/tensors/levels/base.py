@@ -10,6 +10,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import reduce
 from typing import Any, ClassVar, Literal, NoReturn, TypeAlias, TypeVar
 
 import numpy as np
@@ -325,6 +326,13 @@ class Level(ABC):
 def narrowed(crds: Coordinates, size: int) -> Coordinates:
     """Return coordinates of a dimension of this size as they are kept: in 32 bits if every coordinate of the dimension fits."""
     return crds.astype(np.int32 if size <= NARROW_SIZE else np.int64, copy=False)
+
+
+def run_starts(*columns: npt.NDArray[np.integer[Any]]) -> npt.NDArray[np.bool_]:
+    """Return where a row of some columns differs from the row before it. The first row does."""
+    starts = np.ones(len(columns[0]), dtype=bool)
+    starts[1:] = reduce(np.logical_or, (column[1:] != column[:-1] for column in columns))
+    return starts
 
 
 def segments(counts: Ints) -> tuple[Ints, Ints]:

@@ -15,7 +15,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from fuseflow.tensors.levels.base import Coordinates, Fibers, Ints, Level, Listed, StoredArray, Unreadable, segments
+from fuseflow.tensors.levels.base import Coordinates, Fibers, Ints, Level, Listed, StoredArray, Unreadable, run_starts, segments
 
 WORD = 32
 """Bits of a word, the size of a coordinate in memory."""
@@ -98,8 +98,7 @@ class Bitmap(Level):
         )
 
     def pack(self, size: int, parents: int, refs: Ints, prefixes: Ints, crds: Ints) -> tuple[Fibers, Ints]:
-        first = np.ones(len(crds), dtype=bool)
-        first[1:] = (np.diff(refs) != 0) | (np.diff(crds) != 0)
+        first = run_starts(refs, crds)
         return BitmapFibers.of(size, parents, refs[first], crds[first]), np.cumsum(first) - 1
 
     def append(self, size: int, parents: int, pos: Ints, crd: Coordinates) -> Fibers:

@@ -19,6 +19,7 @@ from fuseflow.tensors.levels.base import (
     Unreadable,
     Walk,
     narrowed,
+    run_starts,
     segments,
 )
 
@@ -37,8 +38,7 @@ class CompressedFibers(Fibers):
         self.pos, self.crd = pos, narrowed(crd, size)
         self.firsts = None
         if not unique:
-            first = np.ones(len(crd), dtype=bool)
-            first[1:] = np.diff(self.crd) != 0
+            first = run_starts(self.crd)
             first[pos[:-1][pos[:-1] < len(crd)]] = True
             self.firsts = np.flatnonzero(first)
 
@@ -121,8 +121,7 @@ class Compressed(Level):
 
     def pack(self, size: int, parents: int, refs: Ints, prefixes: Ints, crds: Ints) -> tuple[Fibers, Ints]:
         if self.unique:
-            first = np.ones(len(crds), dtype=bool)
-            first[1:] = (np.diff(refs) != 0) | (np.diff(crds) != 0)
+            first = run_starts(refs, crds)
             below = np.cumsum(first) - 1
             refs, crds = refs[first], crds[first]
         else:

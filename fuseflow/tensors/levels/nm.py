@@ -26,7 +26,18 @@ import numpy.typing as npt
 
 from fuseflow.errors import TensorError
 from fuseflow.keep_rules import MAX_GROUP, Largest, Rule
-from fuseflow.tensors.levels.base import Coordinates, Fibers, Ints, Level, Listed, Overfull, StoredArray, Unreadable, narrowed
+from fuseflow.tensors.levels.base import (
+    Coordinates,
+    Fibers,
+    Ints,
+    Level,
+    Listed,
+    Overfull,
+    StoredArray,
+    Unreadable,
+    narrowed,
+    run_starts,
+)
 
 _TEXT = re.compile(r"nm\(\s*(\d{1,9})\s*:\s*(\d{1,9})\s*\)")
 
@@ -134,8 +145,7 @@ class NM(Level):
         return float(self.entries(size))
 
     def pack(self, size: int, parents: int, refs: Ints, prefixes: Ints, crds: Ints) -> tuple[Fibers, Ints]:
-        first = np.ones(len(crds), dtype=bool)
-        first[1:] = (np.diff(refs) != 0) | (np.diff(crds) != 0)
+        first = run_starts(refs, crds)
         below = np.cumsum(first) - 1
         group, offset = refs[first] * self.groups(size) + crds[first] // self.m, crds[first] % self.m
         held = np.bincount(group, minlength=parents * self.groups(size))

@@ -9,7 +9,19 @@ from typing import ClassVar
 import numpy as np
 
 from fuseflow.errors import TensorError
-from fuseflow.tensors.levels.base import Coordinates, Fibers, Ints, Level, Listed, Look, StoredArray, Walk, narrowed, segments
+from fuseflow.tensors.levels.base import (
+    Coordinates,
+    Fibers,
+    Ints,
+    Level,
+    Listed,
+    Look,
+    StoredArray,
+    Walk,
+    narrowed,
+    run_starts,
+    segments,
+)
 
 
 class SingletonFibers(Fibers):
@@ -28,9 +40,7 @@ class SingletonFibers(Fibers):
         edges = np.flatnonzero(np.diff(parent) != 0) + 1
         bounds = np.concatenate((edges, [len(crd)])).astype(np.int64)
         self.stop = bounds[np.searchsorted(edges, np.arange(len(crd)), side="right")] if len(crd) else np.zeros(0, dtype=np.int64)
-        new = np.ones(len(crd), dtype=bool)
-        new[1:] = (np.diff(parent) != 0) | (np.diff(crd) != 0)
-        self.starts = np.arange(len(crd), dtype=np.int64) if unique else np.flatnonzero(new)
+        self.starts = np.arange(len(crd), dtype=np.int64) if unique else np.flatnonzero(run_starts(parent, crd))
 
     def fiber(self, ref: int) -> tuple[Sequence[int], Sequence[int]]:
         a, b = np.searchsorted(self.starts, (ref, int(self.stop[ref])))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 
 from fuseflow.frontend.derivatives.rules import RULES
-from fuseflow.frontend.trace.kept_markers import keep
+from fuseflow.frontend.trace.sparsified_tensors import keep
 
 X, MARKER, GRADIENT = torch.tensor([3.0, 1.0, 2.0]), torch.ones(3), torch.tensor([5.0, 6.0, 7.0])
 

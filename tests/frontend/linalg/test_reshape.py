@@ -8,9 +8,8 @@ from hypothesis import strategies as st
 
 from fuseflow.einsum.interpret import evaluate
 from fuseflow.einsum.nodes import Program, Split, TensorType
-from fuseflow.frontend.linalg.emitter import EinsumEmitter
+from fuseflow.frontend.linalg.emitter import EinsumEmitter, tensor_value
 from fuseflow.frontend.linalg.locations import Origin
-from fuseflow.frontend.linalg.symbolic_values import tensor_value
 
 groups = st.lists(st.lists(st.integers(1, 4), min_size=1, max_size=4), min_size=1, max_size=3)
 

@@ -17,9 +17,8 @@ from fuseflow.einsum.text import show
 from fuseflow.errors import FrontendError
 from fuseflow.frontend import import_model
 from fuseflow.frontend.imported_program import Source
-from fuseflow.frontend.trace.kept_markers import keep, with_keeps
 from fuseflow.frontend.trace.model_call import model_call
-from fuseflow.frontend.trace.sparsified_tensors import mark_kept, masked
+from fuseflow.frontend.trace.sparsified_tensors import keep, mark_kept, masked, with_keeps
 from fuseflow.frontend.trace.tracing import trace
 from fuseflow.keep_rules import Largest, Threshold
 from fuseflow.sparsity.sparsifiers.listing import parse_sparsifier

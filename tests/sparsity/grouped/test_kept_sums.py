@@ -5,8 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from fuseflow.sparsity.grouped.assignment import kept_sums, magnitudes
-from fuseflow.sparsity.grouped.grouping import patterns
+from fuseflow.sparsity.grouped.grouping import kept_sums, magnitudes, patterns
 
 LOST = 2.0**-24
 """Half of the distance from 1 to the next number of float32: 1 plus this is 1, and 1 plus twice this is more."""

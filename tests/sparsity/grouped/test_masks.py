@@ -11,8 +11,7 @@ import pytest
 import torch
 
 from fuseflow.keep_rules import Largest, kept
-from fuseflow.sparsity.grouped.assignment import Method
-from fuseflow.sparsity.grouped.grouping import grouped_mask
+from fuseflow.sparsity.grouped.grouping import Method, grouped_mask
 from fuseflow.sparsity.numpy_arrays import energy
 
 DATA = Path(__file__).parents[2] / "data" / "sparsity"

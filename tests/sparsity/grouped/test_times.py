@@ -7,8 +7,7 @@ import time
 import pytest
 import torch
 
-from fuseflow.sparsity.grouped.assignment import Method
-from fuseflow.sparsity.grouped.grouping import grouping
+from fuseflow.sparsity.grouped.grouping import Method, grouping
 
 
 @pytest.mark.slow

@@ -14,7 +14,7 @@ from fuseflow.sparsity.layouts.layout import CompilerFormat, Dense, Masked, requ
 from fuseflow.sparsity.layouts.listing import LAYOUTS
 from fuseflow.sparsity.layouts.n_of_m import NMGLayout, NMLayout
 from fuseflow.sparsity.layouts.sparse import BCSR, COO, CSC, CSR, ELL, majors
-from fuseflow.sparsity.sparsifiers.groups import NMG
+from fuseflow.sparsity.sparsifiers.built_in import NMG
 from fuseflow.tensors.format import Format
 
 pytestmark = pytest.mark.filterwarnings("ignore:Sparse CSR tensor support is in beta state")

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from fuseflow.errors import SparsityError
 from fuseflow.keep_rules import Largest
 from fuseflow.sparsity.grouped.grouping import grouped_mask
-from fuseflow.sparsity.sparsifiers.groups import NM, NMG, TopK
+from fuseflow.sparsity.sparsifiers.built_in import NM, NMG, TopK
 from fuseflow.sparsity.sparsifiers.sparsifier import KeepRule
 
 NAN, INF = math.nan, math.inf

@@ -13,9 +13,19 @@ from hypothesis import strategies as st
 
 from fuseflow.errors import SparsityError
 from fuseflow.sparsity.layouts.sparse import CSR
-from fuseflow.sparsity.sparsifiers.entries import KeepAll, RandomFraction, Stored, Threshold
-from fuseflow.sparsity.sparsifiers.fractions import BlockMagnitude, Filter, Magnitude, Movement
-from fuseflow.sparsity.sparsifiers.groups import NM, NMG, TopK
+from fuseflow.sparsity.sparsifiers.built_in import (
+    NM,
+    NMG,
+    BlockMagnitude,
+    Filter,
+    KeepAll,
+    Magnitude,
+    Movement,
+    RandomFraction,
+    Stored,
+    Threshold,
+    TopK,
+)
 from fuseflow.sparsity.sparsifiers.listing import SPARSIFIERS, parse_sparsifier, register_sparsifier
 from fuseflow.sparsity.sparsifiers.sparsifier import Sparsifier, has_fraction, kept_count, with_fraction
 

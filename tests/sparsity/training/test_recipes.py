@@ -10,7 +10,6 @@ from torch.nn import functional
 
 import fuseflow.sparsity as sp
 from fuseflow.errors import SparsityError
-from fuseflow.sparsity.training import recipes
 
 
 class Case:
@@ -65,7 +64,7 @@ def test_layer_wise_prunes_one_weight_after_the_other() -> None:
     assert min(case.kept[-1]) > 0.5
 
 
-@pytest.mark.parametrize("recipe", [recipes.one_shot, recipes.iterative, recipes.layer_wise])
+@pytest.mark.parametrize("recipe", [sp.one_shot, sp.iterative, sp.layer_wise])
 def test_a_recipe_has_at_most_twelve_lines(recipe: object) -> None:
     function = ast.parse(inspect.getsource(recipe)).body[0]
     assert isinstance(function, ast.FunctionDef)

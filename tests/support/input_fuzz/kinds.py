@@ -247,7 +247,7 @@ def _samml(content: bytes, folder: Path) -> None:
 
 
 def _fibertree(content: bytes, folder: Path) -> None:
-    from fuseflow.tensors.sam_files import read_fibertree
+    from fuseflow.tensors.array_files import read_fibertree
 
     containers.unfold(content, folder)
     read_fibertree(folder, "T", Format.parse("csr", 2))

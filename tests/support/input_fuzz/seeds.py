@@ -38,7 +38,7 @@ from fuseflow.samml import protobuf
 from fuseflow.samml import text as samml_text
 from fuseflow.table import mlir as table_mlir
 from fuseflow.tensors import Format, pack
-from fuseflow.tensors.sam_files import write_fibertree
+from fuseflow.tensors.array_files import write_fibertree
 from input_fuzz.containers import SEPARATOR
 
 ROOT = Path(__file__).resolve().parents[3]

@@ -9,13 +9,8 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from fuseflow.errors import TrainingError
-from fuseflow.training.optimizers.adagrad import Adagrad
-from fuseflow.training.optimizers.adam import Adam
-from fuseflow.training.optimizers.adamw import AdamW
-from fuseflow.training.optimizers.listing import OPTIMIZERS, parse_optimizer
+from fuseflow.training.optimizers.formulas import OPTIMIZERS, SGD, Adagrad, Adam, AdamW, RMSprop, parse_optimizer
 from fuseflow.training.optimizers.optimizer import Optimizer
-from fuseflow.training.optimizers.rmsprop import RMSprop
-from fuseflow.training.optimizers.sgd import SGD
 
 STEPS = 5
 TEXTS = [

@@ -5,10 +5,7 @@ from __future__ import annotations
 import pytest
 
 from fuseflow.errors import TrainingError
-from fuseflow.training.optimizers.adam import Adam
-from fuseflow.training.optimizers.adamw import AdamW
-from fuseflow.training.optimizers.listing import parse_optimizer
-from fuseflow.training.optimizers.sgd import SGD
+from fuseflow.training.optimizers.formulas import SGD, Adam, AdamW, parse_optimizer
 
 
 @pytest.mark.parametrize(

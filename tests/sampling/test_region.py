@@ -12,7 +12,7 @@ from scipy import sparse
 import fuseflow as ff
 from fuseflow.einsum.parse import parse
 from fuseflow.memory.settings import DramMemory
-from fuseflow.sampling.replicate_length import FILLS, REFRESHES, WALKED, replicate_length
+from fuseflow.sampling.region import FILLS, REFRESHES, WALKED, replicate_length
 from fuseflow.sim import Machine, load_machine
 
 ROWS, WIDTH = 600, 4

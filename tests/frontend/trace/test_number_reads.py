@@ -71,7 +71,7 @@ def test_a_loop_that_ends_on_data(function: Callable[..., Tensor]) -> None:
             result = compiled.run()
             assert result.check is not None and result.check.passed, compiled.schedule
         (notice,) = compiled.notices
-        assert "test_loop_ends.py:" in notice and "is unrolled" in notice
+        assert "test_number_reads.py:" in notice and "is unrolled" in notice
         rounds.add(len(compiled.program.einsums))
     assert len(rounds) == 2
 

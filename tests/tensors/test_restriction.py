@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from fuseflow.tensors import Format, pack
-from fuseflow.tensors.reshape_view import regroup_format, regroup_tensor
+from fuseflow.tensors.restriction import regroup_format, regroup_tensor
 
 
 @pytest.mark.parametrize(

@@ -8,8 +8,7 @@ from scipy import sparse
 
 from fuseflow.errors import FileError
 from fuseflow.tensors.array_files import load_array
-from fuseflow.tensors.npy_files import open_npz
-from fuseflow.tensors.sparse_files import read_named_csr
+from fuseflow.tensors.npy_files import open_npz, read_named_csr
 
 GOOD = {"format": "csr", "shape": [2, 3], "indptr": [0, 2, 3], "indices": [0, 2, 1], "data": [1.0, 2.0, 3.0]}
 DIAGONALS = {"format": "dia", "shape": [2, 3], "offsets": [0, 1], "data": [[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]]}

@@ -77,4 +77,4 @@ def test_offsets_that_fall_or_lie_outside_are_an_error_with_the_line(offsets: li
     with pytest.raises(FrontendError) as caught:
         import_model(Bags(torch.tensor(offsets), has_end), (ITEMS,))
     assert "ffset" in caught.value.message or "index" in caught.value.message
-    assert caught.value.span is not None and caught.value.span.file.endswith("test_embedding_bags.py")
+    assert caught.value.span is not None and caught.value.span.file.endswith("test_gathers.py")
