@@ -1,4 +1,4 @@
-"""Write the JSON schemas of the YAML files that users write, `python tools/schemas.py`, from the declarations of their readers.
+"""JSON schemas (draft 2020-12) of the YAML files that users write, for editors, made from the declarations of their readers.
 
 A schema says which keys there are and which types their values have. What depends on several keys, or on the model, its reader says.
 """
@@ -7,12 +7,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
-from pathlib import Path
 from typing import Any
 
 from pydantic import TypeAdapter
 
-from fuseflow.array.settings import ArraySettings, array_names
+from fuseflow.array.settings import ArraySettings
 from fuseflow.machine.files import named_machines
 from fuseflow.machine.machine import Machine
 from fuseflow.memory.settings import HBM2, OWN_TABLE, memory_models
@@ -25,7 +24,6 @@ from fuseflow.schedule.sections import SECTIONS
 from fuseflow.sparsity import spec
 from fuseflow.sweep.design_space import MODES, OBJECTIVES, OneOrMany, SweepContent, TrainingContent
 
-ROOT = Path(__file__).resolve().parents[1] / "fuseflow" / "schemas"
 DRAFT = "https://json-schema.org/draft/2020-12/schema"
 
 Schema = dict[str, Any]
@@ -200,18 +198,8 @@ KINDS = {
 """The schema of each kind of file, with its title."""
 
 
-def text_of(kind: str) -> str:
+def schema_text(kind: str) -> str:
+    """Return the schema of a kind of file, as JSON."""
     make, title = KINDS[kind]
     schema = {"$schema": DRAFT, "title": title, **make()}
     return json.dumps(schema, indent=1, ensure_ascii=False) + "\n"
-
-
-def main() -> None:
-    ROOT.mkdir(exist_ok=True)
-    for kind in KINDS:
-        (ROOT / f"{kind}.schema.json").write_text(text_of(kind), encoding="utf-8")
-    print(f"written: {', '.join(KINDS)}; arrays: {', '.join(array_names())}")
-
-
-if __name__ == "__main__":
-    main()
