@@ -21,8 +21,7 @@ from fuseflow.run.program_json import PROGRAM_FILE, node_einsums, program_values
 from fuseflow.run.result import Result, save_tensors
 from fuseflow.run.sampled_result import SampledResult
 from fuseflow.run.settings import Settings
-from fuseflow.run.training.training_run import TrainingRun
-from fuseflow.run.training.training_values import training_values
+from fuseflow.run.training.training_run import TrainingRun, training_values
 from fuseflow.samml import dot, protobuf
 from fuseflow.samml import text as samml_text
 from fuseflow.table import table as fusion_table
@@ -151,7 +150,7 @@ def save_program(
             write_artifact(inside / REGION_FILE, json_text(region_values(program, region)))
         if one is not None:
             one.save_outputs(folder)
-            write_artifact(folder / RESULT_FILES[type(one)], json_text(one.to_json()))
+            write_artifact(folder / RESULT_FILES[type(one)], json_text(one.to_dict()))
         if isinstance(result, TrainingRun):
             save_tensors(folder / STATE, result.state)
             write_artifact(folder / TRAINING_FILE, json_text(training_values(program, regions, result)))

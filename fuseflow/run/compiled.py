@@ -411,7 +411,7 @@ class Compiled:
     ) -> TrainingRun:
         """Run several steps. `simulate` runs a program that holds the inputs of one, and may check it. The steps of a model are checked
         against PyTorch's instead."""
-        from fuseflow.run.training.program_steps import run_steps
+        from fuseflow.run.training.steps import run_steps
 
         if self.schedule.intermediates == "dense":
             raise UsageError("outputs of a run on dense stand-ins mean nothing, so no step reads them", hint="leave `steps` out")

@@ -209,7 +209,7 @@ class Result:
         """Return the energy of the run, with the event energies of the package if none are passed. It is added up from counts
         that the run made anyway. Raises `EnergyError` for a machine with `rules: comal`."""
         from fuseflow.energy import ProgramEnergy, dram_name, load_event_energies  # other results do without
-        from fuseflow.run.simulated_events import simulated_counts
+        from fuseflow.run.simulated_costs import simulated_counts
 
         machine = self.settings.machine
         rows = ((r.name, r.times, r.cycles, simulated_counts(r.graph, machine, r.simulation, r.resources)) for r in self.regions)
@@ -228,8 +228,8 @@ class Result:
                     total[t.direction] += t.bytes
         return {"flops": self.flops, "bytes": {**total, "by_tensor": dict(sorted(by_tensor.items()))}}
 
-    def to_json(self) -> dict[str, Any]:
-        """Return the run as plain values (schema 2)."""
+    def to_dict(self) -> dict[str, Any]:
+        """Return the run as plain values, as `fuseflow run --json` writes them (schema 2)."""
         s, stats = self.settings, self.stats
         return {
             "schema": SCHEMA,
@@ -247,10 +247,6 @@ class Result:
             "versions": versions(),
             "seconds": self.seconds.to_json(),
         }
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the run as plain values, as `fuseflow run --json` writes them (schema 2)."""
-        return self.to_json()
 
     def to_pandas(self, of: ResultTable = "regions") -> pandas.DataFrame:
         """Return a table of the run as a `DataFrame` of pandas.

@@ -25,7 +25,7 @@ def pack_run(compiled: Compiled, result: Result) -> bytes:
     """Return a run as bytes. They are the same for the same run: the seconds that it took are left out."""
     values = {
         "schema": SCHEMA,
-        "result": {key: value for key, value in result.to_json().items() if key != "seconds"},
+        "result": {key: value for key, value in result.to_dict().items() if key != "seconds"},
         "program": program_values(compiled.program),
         "regions": [
             {"values": region_values(compiled.program, region), "graph": samml_text.show(region.graph)}

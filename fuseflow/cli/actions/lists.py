@@ -12,7 +12,7 @@ from fuseflow.errors import UsageError
 from fuseflow.filesystem.schemas import with_schema
 from fuseflow.machine.files import load_machine, machine_names, machine_summaries
 from fuseflow.memory.table_files import preset_names
-from fuseflow.report.preset_table import preset_table
+from fuseflow.report.list_tables import preset_table
 from fuseflow.yaml_text import write_yaml
 
 
@@ -40,7 +40,7 @@ def data(spec: str | None, data_dir: Path | None, seed: int, json_file: JsonFile
     # Machines and operators are listed without these, which load SciPy.
     from fuseflow.frontend.data import load_data
     from fuseflow.frontend.data_listing import data_sizes, list_data
-    from fuseflow.report.data_tables import data_table, file_lines, size_lines
+    from fuseflow.report.list_tables import data_table, file_lines, size_lines
 
     if spec is not None:
         sizes = data_sizes(load_data(spec, data_dir, seed))

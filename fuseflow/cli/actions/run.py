@@ -97,7 +97,7 @@ def run(
     if output.directory is not None:
         files |= _pictures(placed, result) if placed else {}
         compiled.save(output.directory, told, files)
-    output.json_file.write(lambda: scheduled.json(told.to_json() | ({} if spent is None else {"energy": spent.to_json()})))
+    output.json_file.write(lambda: scheduled.json(told.to_dict() | ({} if spent is None else {"energy": spent.to_json()})))
     out = output.json_file.console()
     check = told.check
     passed = check is not None and check.passed
@@ -249,7 +249,7 @@ def _run_sampled(
         result = scheduled.compiled.run(progress, check, target.engine, dedup, sample=sample)
     if output.directory is not None:
         scheduled.compiled.save(output.directory, result)
-    output.json_file.write(lambda: scheduled.json(result.to_json()))
+    output.json_file.write(lambda: scheduled.json(result.to_dict()))
     out = output.json_file.console()
     if not quiet:
         print_pieces(out, [sampled_table(result), *sampled_lines(result)])

@@ -15,7 +15,7 @@ from fuseflow.run.input_notices import not_finite_notice
 from fuseflow.run.manifest import save_run
 from fuseflow.run.result import RegionResult, Result, Seconds
 from fuseflow.run.settings import Settings
-from fuseflow.run.simulated_resources import simulated_resources
+from fuseflow.run.simulated_costs import simulated_resources
 from fuseflow.samml.files import load_graph, merge_tiles
 from fuseflow.sim import simulate as run_graph
 
@@ -59,7 +59,7 @@ def simulate(
     result = Result(settings, simulation.outputs, (region,), None, seconds, loading=loading)
     if output.directory is not None:
         save_run(output.directory, result)
-    output.json_file.write(result.to_json)
+    output.json_file.write(result.to_dict)
     if quiet and not output.has_tables:
         return
     out = output.json_file.console()

@@ -9,8 +9,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from fuseflow.report.page.figures import figure
-from fuseflow.report.page.svg import Markup
+from markupsafe import Markup
+
+from fuseflow.report.page.html_elements import figure
 from fuseflow.report.page.things import Thing
 
 

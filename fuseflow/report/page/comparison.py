@@ -6,18 +6,19 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
+from markupsafe import Markup
+
 from fuseflow.loop_progress import counted
 from fuseflow.report.limits import region_limit
 from fuseflow.report.page.assets import compact, render
 from fuseflow.report.page.catalog import change_texts, explained_region
 from fuseflow.report.page.charts import RooflinePoint, roofline
 from fuseflow.report.page.graph_drawings import Drawing, draw_graph
-from fuseflow.report.page.html_tables import Cell, Column, Link, html_table
+from fuseflow.report.page.html_elements import Cell, Column, Link, element, html_table
 from fuseflow.report.page.page import printable
 from fuseflow.report.page.regions import repeated_label
 from fuseflow.report.page.run_directory import StoredRun, Values
 from fuseflow.report.page.run_pairs import NodePair, RegionPair, node_pairs, region_pairs, speed_up, speed_up_table
-from fuseflow.report.page.svg import Markup, element
 from fuseflow.report.page.things import Kind, Thing, Things
 from fuseflow.report.page.time_bars import BarPart, time_bar
 from fuseflow.yaml_text import block_yaml

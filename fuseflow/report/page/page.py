@@ -13,6 +13,7 @@ from typing import Any, ParamSpec
 
 import networkx as nx
 from jinja2 import TemplateError
+from markupsafe import Markup
 
 from fuseflow.errors import FileError
 from fuseflow.loop_progress import counted
@@ -20,12 +21,10 @@ from fuseflow.report.page.advice import limits, remedies
 from fuseflow.report.page.assets import render
 from fuseflow.report.page.catalog import catalog
 from fuseflow.report.page.charts import compute_roof, roofline
-from fuseflow.report.page.figures import printable_text
-from fuseflow.report.page.html_tables import Bar, Cell, Column, Link, html_table
+from fuseflow.report.page.html_elements import Bar, Cell, Column, Link, html_table, printable_text
 from fuseflow.report.page.regions import RegionPage, region_page, repeated_label
 from fuseflow.report.page.run_directory import AGAIN, StoredRun, Values
 from fuseflow.report.page.run_pairs import region_pairs, speed_up, speed_up_table
-from fuseflow.report.page.svg import Markup
 from fuseflow.report.page.things import Things
 from fuseflow.report.page.time_bars import BarPart, time_bar
 from fuseflow.report.page.training import training_chapter

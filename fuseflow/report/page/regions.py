@@ -9,13 +9,14 @@ from itertools import pairwise
 from pathlib import PurePath
 from typing import Any
 
+from markupsafe import Markup
+
 from fuseflow.report.limits import Limit, region_limit
 from fuseflow.report.page.catalog import WAITS, explained_region, fifo_capacities, node_processes, node_shares, path_cycles
 from fuseflow.report.page.charts import RooflinePoint
 from fuseflow.report.page.graph_drawings import Drawing, draw_graph, draw_order
-from fuseflow.report.page.html_tables import Bar, Cell, Column, Link, fusion_table, html_table
+from fuseflow.report.page.html_elements import Bar, Cell, Column, Link, element, fusion_table, html_table
 from fuseflow.report.page.run_directory import StoredRun, Values
-from fuseflow.report.page.svg import Markup, element
 from fuseflow.report.page.things import Kind, Thing, Things
 from fuseflow.report.page.time_bars import LENS, STATES, ZOOM, stall_strip
 from fuseflow.report.tables import names_label

@@ -19,7 +19,7 @@ from fuseflow.run.directory_names import MANIFEST, TRAINING_FILE
 from fuseflow.run.program_json import PROGRAM_FILE, PROGRAM_SCHEMA
 from fuseflow.run.result import SCHEMA
 from fuseflow.run.run_archive import unpack_run
-from fuseflow.run.training.training_values import SCHEMA as TRAINING_SCHEMA
+from fuseflow.run.training.training_run import SCHEMA as TRAINING_SCHEMA
 from fuseflow.samml import text as samml_text
 from fuseflow.samml.nodes import Graph
 from fuseflow.samml.verify import verify

@@ -6,7 +6,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 
-from fuseflow.report.page.svg import Markup, element, number
+from markupsafe import Markup
+
+from fuseflow.report.page.html_elements import element, number
 from fuseflow.report.page.things import Thing
 
 LABELLED = 6.0

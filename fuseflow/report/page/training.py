@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from markupsafe import Markup
+
 from fuseflow.report.page.charts import loss_chart
-from fuseflow.report.page.html_tables import Bar, Cell, Column, Link, html_table
+from fuseflow.report.page.html_elements import Bar, Cell, Column, Link, html_table
 from fuseflow.report.page.run_directory import Values
-from fuseflow.report.page.svg import Markup
 from fuseflow.report.page.things import Things
 
 

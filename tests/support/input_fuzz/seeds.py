@@ -63,7 +63,7 @@ def compiled(machine: str = "rda") -> ff.Compiled:
 
 @cache
 def result_json(machine: str = "rda") -> bytes:
-    return json_text(compiled(machine).run().to_json()).encode()
+    return json_text(compiled(machine).run().to_dict()).encode()
 
 
 def _bytes(write: Callable[[io.BytesIO], object]) -> bytes:
