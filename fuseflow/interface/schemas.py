@@ -22,14 +22,13 @@ from fuseflow.samml.files import LIST_KEYS
 from fuseflow.schedule.section import Named, Section, Word
 from fuseflow.schedule.sections import SECTIONS
 from fuseflow.sparsity import spec
-from fuseflow.sweep.design_space import MODES, OBJECTIVES, OneOrMany, SweepContent, TrainingContent
+from fuseflow.sweep.sweep_file import MODES, OBJECTIVES, OneOrMany, SweepContent, TrainingContent
 
 DRAFT = "https://json-schema.org/draft/2020-12/schema"
 
 Schema = dict[str, Any]
 
 WORDS: Schema = {"type": "array", "items": {"type": "string"}}
-SCALAR: Schema = {"type": ["string", "number", "boolean", "null"]}
 BYTES: Schema = {
     "type": ["integer", "string"],
     "pattern": r"^\s*[0-9][0-9_]*(\.[0-9]+)?\s*([KMGkmg]?[iI]?[Bb]?)\s*$",
@@ -127,7 +126,7 @@ def array() -> Schema:
 
 
 def tensors() -> Schema:
-    names = {"type": "array", "items": {"type": ["string", "number", "boolean", "null"]}}
+    names: Schema = {"type": "array", "items": {"type": ["string", "number", "boolean", "null"]}}
     entry = mapping({"path": {"type": ["string", "number", "boolean"]}, **dict.fromkeys(LIST_KEYS, names)}, required=["path"])
     return {"type": ["object", "null"], "additionalProperties": entry}
 

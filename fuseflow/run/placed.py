@@ -22,7 +22,7 @@ from fuseflow.machine.machine import Machine
 from fuseflow.run.callback_types import GraphExecutor, ProgressCallback
 from fuseflow.run.compiled import Compiled
 from fuseflow.run.result import RegionLoading, Result
-from fuseflow.run.simulated_costs import simulated_resources
+from fuseflow.run.simulated_resources import simulated_resources
 from fuseflow.samml.nodes import Graph
 from fuseflow.sim import Engine, Simulation, simulate
 

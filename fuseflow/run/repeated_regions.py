@@ -18,7 +18,7 @@ from fuseflow.lower.regions import CompiledRegion
 from fuseflow.machine.machine import Machine
 from fuseflow.memory.layout import used_tensors
 from fuseflow.run.result import RegionResult
-from fuseflow.run.simulated_costs import simulated_resources
+from fuseflow.run.simulated_resources import simulated_resources
 from fuseflow.sim import Simulation
 from fuseflow.sim.signature import RegionRepeat, signature
 from fuseflow.tensors import Tensor

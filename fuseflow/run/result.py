@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
 
 import numpy as np
 import numpy.typing as npt
@@ -209,7 +209,7 @@ class Result:
         """Return the energy of the run, with the event energies of the package if none are passed. It is added up from counts
         that the run made anyway. Raises `EnergyError` for a machine with `rules: comal`."""
         from fuseflow.energy import ProgramEnergy, dram_name, load_event_energies  # other results do without
-        from fuseflow.run.simulated_costs import simulated_counts
+        from fuseflow.run.simulated_events import simulated_counts
 
         machine = self.settings.machine
         rows = ((r.name, r.times, r.cycles, simulated_counts(r.graph, machine, r.simulation, r.resources)) for r in self.regions)
@@ -263,12 +263,11 @@ class Result:
         >>> result.to_pandas("traffic").groupby("tensor").bytes.sum().to_dict()
         {'A': 40, 'x': 12, 'y': 8}
         """
-        rows = {"regions": self._region_rows, "nodes": self._node_rows, "fifos": self._fifo_rows, "traffic": self._traffic_rows}
-        if of not in rows:
-            raise UsageError(f"a run has no table of `{of}`", hint=did_you_mean(of, rows))
+        if of not in get_args(ResultTable):
+            raise UsageError(f"a run has no table of `{of}`", hint=did_you_mean(of, get_args(ResultTable)))
         from fuseflow.data_frames import data_frame  # few results are asked for one
 
-        return data_frame(rows[of]())
+        return data_frame(self._region_rows() if of == "regions" else self._part_rows("edges" if of == "fifos" else of))
 
     def _region_rows(self) -> Iterator[dict[str, Any]]:
         for region in self.regions:
@@ -280,25 +279,14 @@ class Result:
                 "bytes_read": moved["read"], "bytes_written": moved["write"],
             }  # fmt: skip
 
-    def _node_rows(self) -> Iterator[dict[str, Any]]:
+    def _part_rows(self, parts: str) -> Iterator[dict[str, Any]]:
         for region in self.regions:
-            yield from ({"region": region.name, "node": node.name, **_without_name(node)} for node in region.simulation.nodes)
-
-    def _fifo_rows(self) -> Iterator[dict[str, Any]]:
-        for region in self.regions:
-            yield from ({"region": region.name, **asdict(edge)} for edge in region.simulation.edges)
-
-    def _traffic_rows(self) -> Iterator[dict[str, Any]]:
-        for region in self.regions:
-            yield from ({"region": region.name, **asdict(row)} for row in region.simulation.traffic)
+            for part in getattr(region.simulation, parts):
+                yield {"region": region.name, **{"node" if key == "name" else key: value for key, value in asdict(part).items()}}
 
     def save_outputs(self, directory: str | Path) -> list[Path]:
         """Write each output to `outputs/NAME.npy`, or to `.npz` if it is sparse, and return the files."""
         return save_tensors(Path(directory) / OUTPUTS, self.tensors)
-
-
-def _without_name(node: NodeStatistics) -> dict[str, Any]:
-    return {key: value for key, value in asdict(node).items() if key != "name"}
 
 
 def save_tensors(directory: Path, tensors: Mapping[str, Tensor]) -> list[Path]:
@@ -335,7 +323,7 @@ def region_json(region: RegionResult) -> dict[str, Any]:
         "roofline": {"compute": run.busiest, "memory": None if run.memory is None else run.memory.bound, "bound": run.bound},
         "depths": {f"{edge.node}.{edge.input}": depth for edge, depth in run.depths.items()},
         "statistics": {
-            "nodes": [_node_values(node) for node in run.nodes],
+            "nodes": [{key: n for key, n in asdict(node).items() if key != "workspace" or n is not None} for node in run.nodes],
             "edges": [asdict(edge) for edge in run.edges],
             "lanes": {index: [asdict(load) for load in lanes] for index, lanes in region.lanes.items()},
             "flops": dict(run.operators),
@@ -380,11 +368,6 @@ def _port_values(port: MemoryPort, statistics: PortStatistics) -> dict[str, Any]
     values = {**asdict(port), **asdict(statistics)}
     left_out = {*(() if port.buffer else ("buffer", "hits")), *(() if port.on_chip else ("on_chip",))}
     return {name: value for name, value in values.items() if name not in left_out}
-
-
-def _node_values(node: NodeStatistics) -> dict[str, Any]:
-    """Return the statistics of a node. Only a node that holds fibers back in workspaces has a `workspace`."""
-    return {name: value for name, value in asdict(node).items() if name != "workspace" or value is not None}
 
 
 def check_json(check: Check | None) -> dict[str, Any] | None:

@@ -8,9 +8,8 @@ from typing import Any
 
 from fuseflow.errors import FileError
 from fuseflow.filesystem import parse_json
-from fuseflow.run.artifacts import region_values
+from fuseflow.run.artifacts import program_values, region_values
 from fuseflow.run.compiled import Compiled
-from fuseflow.run.program_json import program_values
 from fuseflow.run.result import Result
 from fuseflow.samml import text as samml_text
 

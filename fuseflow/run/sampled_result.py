@@ -152,8 +152,8 @@ class SampledResult:
         return all(r.counts.work.exact for r in self.regions)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the run as plain values, as `fuseflow run --sample --json` writes them. It has `sampled_cycles` in place of the `cycles` of
-        an exact run."""
+        """Return the run as plain values, as `fuseflow run --sample --json` writes them. It has `sampled_cycles` in place of the `cycles`
+        of an exact run."""
         s = self.settings
         return {
             "kind": "sampled",

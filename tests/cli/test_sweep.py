@@ -20,7 +20,8 @@ import pytest
 from command_line import fuseflow
 from sweeps import InProcessRunner, opened, write_model, write_program
 
-from fuseflow.sweep.design_space import build_space, read_sweep
+from fuseflow.sweep.design_space import build_space
+from fuseflow.sweep.sweep_file import read_sweep
 
 ROOT = Path(__file__).parents[2]
 SWEEP = """\

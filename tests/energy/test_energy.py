@@ -27,7 +27,8 @@ from fuseflow.report.page.run_directory import read_run
 from fuseflow.resources.area import AreaCount
 from fuseflow.resources.gate_areas import GATE_EQUIVALENT, MEMORY_BIT
 from fuseflow.run.compiled import Compiled
-from fuseflow.run.simulated_costs import simulated_counts, simulated_resources
+from fuseflow.run.simulated_events import simulated_counts
+from fuseflow.run.simulated_resources import simulated_resources
 from fuseflow.samml.coordinate_bounds import index_bits, stream_bounds
 from fuseflow.samml.nodes import Graph, Port
 from fuseflow.samml.text import parse

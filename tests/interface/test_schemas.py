@@ -25,7 +25,7 @@ from fuseflow.samml.files import LIST_KEYS
 from fuseflow.schedule import Schedule
 from fuseflow.schedule.file import Sections
 from fuseflow.sparsity.spec import SparseSpec
-from fuseflow.sweep.design_space import SweepContent, read_sweep
+from fuseflow.sweep.sweep_file import SweepContent, read_sweep
 from fuseflow.tensors.tensor_listing import read_entries
 from fuseflow.yaml_text import write_yaml
 

@@ -82,7 +82,7 @@ def test_words_of_the_scratchpad_take_the_energy_of_sram() -> None:
     counts = program.run()
     memory = counts.regions[0].simulation.memory
     assert memory is not None
-    from fuseflow.run.simulated_costs import dram_events
+    from fuseflow.run.simulated_events import dram_events
 
     events = dram_events(program.machine, counts.regions[0].simulation)
     assert events.buffered == 8 * 30 * 64 and events.hits == 8 * 64 * memory.words("read")

@@ -9,7 +9,7 @@ import pytest
 from matvec_graph import MATVEC
 
 from fuseflow.resources import Resources, graph_resources
-from fuseflow.run.simulated_costs import simulated_resources
+from fuseflow.run.simulated_resources import simulated_resources
 from fuseflow.samml.nodes import Edge, Graph
 from fuseflow.samml.text import parse
 from fuseflow.samml.verify import verify

@@ -16,7 +16,8 @@ from fuseflow.hardware.cosimulate import Cosimulation
 from fuseflow.hardware.rule_netlist import expressions
 from fuseflow.hardware.tile_array import fold_work, tile_work
 from fuseflow.memory.settings import TimedMemory
-from fuseflow.run.simulated_costs import simulated_counts, simulated_resources
+from fuseflow.run.simulated_events import simulated_counts
+from fuseflow.run.simulated_resources import simulated_resources
 from fuseflow.samml import nodes as n
 from fuseflow.sim import Machine
 

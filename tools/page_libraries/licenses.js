@@ -1,5 +1,5 @@
 // Print the licences of the packages whose folders the input names, one a line. Packages under the same words share them: above the words
-// stand their names, each with its own lines of copyright.
+// stand their names, each with its own lines of copyright. Packages of types alone are left out: nothing of them is in the bundle.
 const fs = require("node:fs");
 const path = require("node:path");
 
@@ -7,10 +7,11 @@ const COPYRIGHT = /^\s*Copyright\b.*\d{4}|^\s*Copyright \(c\)/i;
 const TITLE = /^\(?(The )?MIT License( \(MIT\))?\)?$/i;
 
 const isFile = (name) => /^licen[sc]e/i.test(name);
+const hasCode = (folder) => fs.readdirSync(folder, { recursive: true }).some((name) => /\.[cm]?js$/.test(name));
 const wordsOf = (lines) => lines.join(" ").replace(/[’'"]/g, '"').replace(/\s+/g, " ").trim();
 
 const groups = new Map();
-for (const folder of fs.readFileSync(0, "utf8").split("\n").filter(Boolean)) {
+for (const folder of fs.readFileSync(0, "utf8").split("\n").filter(Boolean).filter(hasCode)) {
   for (const file of fs.readdirSync(folder).filter(isFile).sort()) {
     const lines = fs.readFileSync(path.join(folder, file), "utf8").trim().split(/\r?\n/);
     const first = lines.findIndex((line) => line.trim() && !COPYRIGHT.test(line) && !TITLE.test(line.trim()));

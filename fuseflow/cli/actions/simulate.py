@@ -15,7 +15,7 @@ from fuseflow.run.input_notices import not_finite_notice
 from fuseflow.run.manifest import save_run
 from fuseflow.run.result import RegionResult, Result, Seconds
 from fuseflow.run.settings import Settings
-from fuseflow.run.simulated_costs import simulated_resources
+from fuseflow.run.simulated_resources import simulated_resources
 from fuseflow.samml.files import load_graph, merge_tiles
 from fuseflow.sim import simulate as run_graph
 

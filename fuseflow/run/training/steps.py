@@ -21,9 +21,8 @@ from fuseflow.frontend.imported_program import Source
 from fuseflow.frontend.source_values import holding, packed_values
 from fuseflow.lower.regions import CompiledRegion
 from fuseflow.machine.machine import Machine
-from fuseflow.run.check import Check
+from fuseflow.run.check import Check, combine_checks
 from fuseflow.run.input_tensors import inputs_of, user_inputs
-from fuseflow.run.isolated_regions import combine_checks
 from fuseflow.run.result import Result
 from fuseflow.run.training.step_values import StepInterpreter, packed_like, places_of
 from fuseflow.run.training.training_run import TrainingRun, TrainingStep
@@ -96,7 +95,8 @@ class StepRunner:
         if self.plan.gradients and not gradients:
             raise UsageError(f"`{self.program.name}` has no output `{GRADIENT}.X`", hint="leave `gradients` out")
         fills = {tensor.name: tensor.fill for tensor in self.program.inputs}  # a dense tensor may be written with another one
-        self.tensors |= {name: _copied(self.tensors[name]) for name in carried.values() if name in self.tensors}
+        own = ((name, self.tensors[name]) for name in carried.values() if name in self.tensors)
+        self.tensors |= {name: replace(tensor, values=tensor.values.copy()) for name, tensor in own}  # and not arrays of the user
         steps, batches = list[TrainingStep](), iter(self.plan.batches) if self.plan.batches is not None else None
         for number in range(1, self.plan.steps + 1):
             self.tensors |= self.pack(self._given(batches, number, carried))
@@ -206,11 +206,6 @@ def _attributes(type: TensorType) -> dict[str, str]:
         "the format": format.short(),
         **fill,
     }
-
-
-def _copied(tensor: Tensor) -> Tensor:
-    """Return a tensor that shares no values with arrays of the user, such as the parameters of a model."""
-    return replace(tensor, values=tensor.values.copy())
 
 
 def _packed_by_value(values: Operand, like: Tensor) -> Tensor:

@@ -196,7 +196,8 @@ def sweep_store() -> list[bytes]:
 
 @cache
 def sweep_points() -> tuple:  # type: ignore[type-arg]
-    from fuseflow.sweep.design_space import build_space, read_sweep
+    from fuseflow.sweep.design_space import build_space
+    from fuseflow.sweep.sweep_file import read_sweep
 
     return build_space(read_sweep(ROOT / "schedules/sweeps/gcn.yaml")).points
 

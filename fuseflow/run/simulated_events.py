@@ -1,11 +1,12 @@
-"""What a simulated graph occupies, and the events that its energy is made of."""
+"""The events that take energy, of a graph that was simulated. The simulation knows the events of nodes and memory."""
 
 from __future__ import annotations
 
 from fuseflow.energy.counts import DramEvents, EnergyCounts, NodeEvents, energy_counts, with_preloads
 from fuseflow.machine.machine import Machine
 from fuseflow.memory.settings import IdealMemory
-from fuseflow.resources.graph_resources import HeldEntries, Resources, graph_resources
+from fuseflow.resources.graph_resources import Resources
+from fuseflow.run.simulated_resources import simulated_entries, simulated_slots
 from fuseflow.samml.nodes import Edge, Graph
 from fuseflow.sim import Simulation
 
@@ -40,22 +41,3 @@ def dram_events(machine: Machine, simulation: Simulation) -> DramEvents:
     put = word * memory.words("write") + 8 * memory.transferred_bytes("read")
     got = word * memory.words("read") + 8 * memory.transferred_bytes("write")
     return DramEvents(rows, 8 * (moved + simulation.config_bytes), line * fetches + put, line * hits + got)
-
-
-def simulated_resources(graph: Graph, machine: Machine, simulation: Simulation) -> Resources:
-    """Return the resources that a graph occupied in a run."""
-    return graph_resources(graph, machine, simulated_entries(simulation), simulated_slots(graph, machine, simulation))
-
-
-def simulated_entries(simulation: Simulation) -> dict[str, HeldEntries]:
-    """Return the most entries that each node held back in a run."""
-    held = {node.name: HeldEntries(node.workspace) for node in simulation.nodes if node.workspace is not None}
-    return held | {name: HeldEntries(count) for name, count in simulation.kept.items()}
-
-
-def simulated_slots(graph: Graph, machine: Machine, simulation: Simulation) -> dict[Edge, int]:
-    """Return the slots of each FIFO in a run. An unbounded FIFO counts with the most slots that were in use at once: at that
-    depth, the run is the same."""
-    depth = machine.first_depth
-    slots = {Edge(edge.node, edge.input): edge.peak if depth is None else depth for edge in simulation.edges}
-    return {**slots, **dict(graph.depths), **simulation.depths}
