@@ -272,11 +272,10 @@ class Result:
     def _region_rows(self) -> Iterator[dict[str, Any]]:
         for region in self.regions:
             run = region.simulation
-            moved = {d: sum(t.bytes for t in run.traffic if t.direction == d) for d in ("read", "write")}
             yield {
                 "region": region.name, "times": region.times, "cycles": run.cycles, "roofline": run.bound, "nodes": run.node_count,
                 "firings": run.firings, "tokens": run.tokens, "flops": run.flops,
-                "bytes_read": moved["read"], "bytes_written": moved["write"],
+                "bytes_read": run.bytes("read"), "bytes_written": run.bytes("write"),
             }  # fmt: skip
 
     def _part_rows(self, parts: str) -> Iterator[dict[str, Any]]:

@@ -33,8 +33,7 @@ def phase_costs(regions: Iterable[RegionResult]) -> list[PhaseCost]:
     costs = dict[tuple[str, ...], list[int]]()
     for region in regions:
         run = region.simulation
-        moved = (sum(t.bytes for t in run.traffic if t.direction == direction) for direction in ("read", "write"))
-        numbers = (1, region.cycles, run.flops, *moved)
+        numbers = (1, region.cycles, run.flops, run.bytes("read"), run.bytes("write"))
         for key in (region_phases(region), *map(region_phases, region.repeats)):
             costs[key] = [sum(pair) for pair in zip(costs.get(key, [0] * len(numbers)), numbers, strict=True)]
     return [PhaseCost(key, *costs[key]) for key in sorted(costs, key=lambda key: [PHASES.index(name) for name in key])]
