@@ -333,7 +333,17 @@ class Compiled:
         """
         of_steps = (simulate, scalars, batches, learning_rates, gradients) != (None, None, None, None, False)
         watched = watch is not None or execute is not simulate_graph
-        _refuse_mixed(steps, of_steps, callable(check), jobs, sample, estimator, bool(check), outputs, watched)
+        _refuse_mixed(
+            steps,
+            sample,
+            estimator,
+            jobs,
+            outputs,
+            of_steps=of_steps,
+            checks_steps=callable(check),
+            check=bool(check),
+            watched=watched,
+        )
         compiled = self.with_values(tensors or {})
         if sample is not None:
             return compiled._run_sampled(sample, estimator, outputs, progress, bool(check), engine, dedup)
@@ -465,17 +475,18 @@ class Compiled:
 
 def _refuse_mixed(
     steps: int | None,
-    of_steps: bool,
-    checks_steps: bool,
-    jobs: int | None,
     sample: Sample | None,
     estimator: Estimator | None,
-    check: bool,
+    jobs: int | None,
     outputs: bool,
+    *,
+    of_steps: bool,
+    checks_steps: bool,
+    check: bool,
     watched: bool,
 ) -> None:
-    """Raise `UsageError` for arguments of several steps (`of_steps`, `checks_steps`), of a sample and of an exact run that do not go
-    together."""
+    """Raise `UsageError` for arguments of several steps (`of_steps`), of a sample and of an exact run that do not go together. A function
+    checks each step if `checks_steps`."""
     if steps is None and of_steps:
         what = "`simulate`, `scalars`, `batches`, `learning_rates` and `gradients`"
         raise UsageError(f"{what} are of a run of several steps", hint="`steps=10`")
