@@ -143,7 +143,7 @@ def test_status_says_how_much_work_is_left(here: Path) -> None:
 
 
 def test_rows_of_other_sources_are_pointed_out(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in ("report.sweep_status", "sweep.sweep"):
+    for module in ("report.sweep_table", "sweep.sweep"):
         monkeypatch.setattr(import_module(f"fuseflow.{module}"), "code_version", lambda: "another")
     assert "`--again stale`" in fuseflow("sweep", "status", "s.yaml").stdout
 
