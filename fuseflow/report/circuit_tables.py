@@ -24,16 +24,8 @@ KIND_NAMES: dict[PartKind, str] = {
 }
 HEADINGS = ("control\narea", "arithmetic\narea", "FIFO\narea", "memory\narea", "port\narea")
 """The headings of the columns, one for each kind of part of a circuit."""
-COUNTS = {
-    "nodes": "nodes",
-    "hops": "hops",
-    "modules": "modules",
-    "firings": "firings",
-    "cycles": "cycles of circuit",
-    "simulator_cycles": "of simulator",
-    "tokens": "tokens compared",
-}
-"""The counts of a circuit that ran beside the simulator, with the headings of their columns."""
+COUNTS = ("nodes", "hops", "modules", "firings", "cycles", "simulator_cycles", "tokens")
+"""The counts of a circuit that ran beside the simulator."""
 
 
 def area_table(areas: Sequence[CircuitArea]) -> Table:
@@ -98,7 +90,9 @@ def cosimulation_json(model: str, machine: str, tool: str, rows: Sequence[Cosimu
 
 def cosimulation_table(rows: Sequence[Cosimulation]) -> Table:
     """Return a table with a row for each region whose circuit ran beside the simulator."""
-    shown = {count: head for count, head in COUNTS.items() if count != "hops" or any(row.hops for row in rows)}
+    columns = ("nodes", "hops", "modules", "firings", "cycles of circuit", "of simulator", "tokens compared")
+    by_count = dict(zip(COUNTS, columns, strict=True))
+    shown = {count: head for count, head in by_count.items() if count != "hops" or any(row.hops for row in rows)}
     table = plain_table("region", "circuit is", *shown.values(), "seconds", numbers_from=2)
     for row in rows:
         verdict = "different" if row.difference is not None else "equal, deadlock" if row.waiting else "equal"
