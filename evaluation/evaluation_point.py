@@ -54,9 +54,9 @@ def run_point(
     expected = sum(region.firings for region in program.estimate(estimator).regions)
     stage("estimate")
     result = program.run() if expected <= firings else program.run(sample=sample, check=False, estimator=estimator, outputs=False)
-    values = {"kind": "exact", **result.to_json()}
+    values = {"kind": "exact", **result.to_dict()}
     if isinstance(result, SampledResult) and not any(region.sample for region in result.regions):
-        check = replace(result, check=program.compare(result.tensors)).to_json()["check"]
+        check = replace(result, check=program.compare(result.tensors)).to_dict()["check"]
         values |= {"kind": "exact", "cycles": round(result.cycles.estimate), "check": check}
         del values["sampled_cycles"], values["rows_check"]
     stage("run")

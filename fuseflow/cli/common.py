@@ -86,6 +86,11 @@ def completed(words: Callable[[], Iterable[str]]) -> Callable[[click.Context, cl
     return complete
 
 
+setting_option = machine_option(
+    "--set", "settings", multiple=True, metavar="KEY=VALUE", help="Change it, as in latency.add=3; repeatable."
+)
+
+
 def machine_options(default: str = "rda") -> Callable[[Command], Command]:
     """Return a decorator that adds the options of the machine to run on, and passes them on as `machine`, a `Machine`."""
     return bundled(
@@ -100,9 +105,7 @@ def machine_options(default: str = "rda") -> Callable[[Command], Command]:
             shell_complete=completed(_machine_names),
             help="A machine: its name, or a YAML file.",
         ),
-        machine_option(
-            "--set", "settings", multiple=True, metavar="KEY=VALUE", help="Change it, as in latency.add=3; repeatable."
-        ),
+        setting_option,
     )
 
 
@@ -117,6 +120,11 @@ circuit_machine_options = bundled(
     machine_option("--set", "settings", multiple=True, metavar="KEY=VALUE", help="Change that machine; repeatable."),
 )
 """Adds the options of a machine that only circuits need, and passes them on as `machine`: a `Machine`, or None if neither is given."""
+
+
+resources_option = output_option(
+    "--resources", is_flag=True, help="Print what each region occupies: lanes, ports, bytes on the chip."
+)
 
 
 def _machine_names() -> Iterable[str]:

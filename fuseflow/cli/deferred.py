@@ -45,7 +45,7 @@ def _remember_legend(context: click.Context, _: click.Parameter, value: bool) ->
 
 def _log_all(context: click.Context, _: click.Parameter, value: bool) -> None:
     if value:
-        from fuseflow.cli.log_lines import log_lines  # commands that tell nothing do without
+        from fuseflow.cli.progress import log_lines  # commands that tell nothing do without
 
         context.meta[VERBOSE] = True
         context.with_resource(log_lines())

@@ -6,7 +6,7 @@ import click
 
 from fuseflow.cli.array_options import estimated_placement_options
 from fuseflow.cli.command import options_of
-from fuseflow.cli.common import FILE, json_option, machine_options, output_option
+from fuseflow.cli.common import FILE, json_option, machine_options, output_option, resources_option
 from fuseflow.cli.deferred import command, deferred
 from fuseflow.cli.program_options import program_options
 from fuseflow.cli.run_options import energy_options
@@ -33,7 +33,7 @@ def saved_schedule() -> None:
         type=click.Choice(("operator", "tensor")),
         help="Print FLOPs by operator, or bytes by tensor; repeatable.",
     ),
-    output_option("--resources", is_flag=True, help="Print what each region occupies: lanes, ports, bytes on the chip."),
+    resources_option,
     estimated_placement_options,
     energy_options,
     output_option("--against", metavar="RUN.json", type=FILE, help="Compare with a run (`run --json`)."),

@@ -12,6 +12,7 @@ from fuseflow.cli.program_options import program_options
 from fuseflow.cli.run_options import target_options
 
 _option = options_of("Explanation")
+_no_changes = _option("--no-changes", is_flag=True, help="Do not compile and compare other schedules.")
 
 
 @click.group(cls=CommandGroup, default="summary", short_help="Why a program takes its cycles, and what would help.")
@@ -27,7 +28,7 @@ def explain() -> None:
     "All of it, short: what limits it, and what would help.",
     program_options(simulates=True),
     target_options,
-    _option("--no-changes", is_flag=True, help="Do not compile and compare other schedules."),
+    _no_changes,
     json_option("the summary"),
     group=explain,
     often="data tensors sparsify fuse order par schedule machine set no-changes json",
@@ -84,7 +85,7 @@ def fusion() -> None:
     program_options(simulates=True),
     target_options,
     output_option("--top", metavar="N", type=click.IntRange(min=1), default=5, show_default=True, help="Rows of each table."),
-    _option("--no-changes", is_flag=True, help="Do not compile and compare other schedules."),
+    _no_changes,
     json_option("the report"),
     group=explain,
     often="data tensors sparsify fuse order par schedule machine set top no-changes json",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from fuseflow.cli.common import json_option, machine_option
+from fuseflow.cli.common import json_option, setting_option
 from fuseflow.cli.deferred import command
 from fuseflow.cli.model_options import DATA_DIR, SEED
 
@@ -12,7 +12,7 @@ from fuseflow.cli.model_options import DATA_DIR, SEED
 @command(
     "List the machines, or print all settings of one.",
     click.argument("name", required=False),
-    machine_option("--set", "settings", multiple=True, metavar="KEY=VALUE", help="Change it, as in latency.add=3; repeatable."),
+    setting_option,
     json_option("the list, or the settings,"),
 )
 def machines() -> None:

@@ -1,15 +1,18 @@
-"""Progress of long runs on standard error. Bars appear on a terminal only; a search writes a line every few seconds elsewhere."""
+"""Progress of long runs on standard error, and what the package logs. Bars appear on a terminal only; elsewhere a search writes lines."""
 
 from __future__ import annotations
 
 import logging
 import time
 from collections import deque
+from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
 from typing import TYPE_CHECKING
 
+import click
+
+from fuseflow.cli.command import VERBOSE
 from fuseflow.cli.common import console, print_lines
-from fuseflow.cli.log_lines import log_lines
 from fuseflow.errors import visible
 from fuseflow.loop_progress import listening
 
@@ -22,6 +25,7 @@ if TYPE_CHECKING:
     from fuseflow.loop_progress import Listener
     from fuseflow.run.callback_types import ProgressCallback as Report
     from fuseflow.run.compiled import Compiled
+
 
 LOG_SECONDS = 10.0
 """The seconds between two lines of a search or a sweep that is not shown on a terminal."""
@@ -206,3 +210,34 @@ def firings_bar(quiet: bool, compiled: Compiled | None = None) -> Iterator[Repor
             )
 
         yield report
+
+
+class _Lines(logging.Handler):
+    """A log handler that prints messages of the package, such as why a first run takes longer."""
+
+    def __init__(self, level: int) -> None:
+        super().__init__(level)
+        self.err = console(stderr=True)
+
+    def emit(self, record: logging.LogRecord) -> None:
+        print_lines(self.err, [visible(record.getMessage())])
+
+
+@contextmanager
+def log_lines(level: int = logging.DEBUG) -> Iterator[None]:
+    """Print what the package logs from a level on while the block runs. Notices, of level INFO, are said once if the user asks for all."""
+    context = click.get_current_context(silent=True)
+    if level > logging.DEBUG and context is not None and context.meta.get(VERBOSE):
+        yield
+        return
+    logger, handler = logging.getLogger("fuseflow"), _Lines(level)
+    before = logger.level, logger.propagate
+    logger.addHandler(handler)
+    logger.setLevel(level)
+    logger.propagate = False  # a library may have set up another handler, which would say it again
+    try:
+        yield
+    finally:
+        logger.removeHandler(handler)
+        logger.setLevel(before[0])
+        logger.propagate = before[1]

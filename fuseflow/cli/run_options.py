@@ -21,6 +21,7 @@ from fuseflow.cli.common import (
     print_pieces,
     refuse_inside,
     require_replaceable,
+    resources_option,
 )
 from fuseflow.errors import UsageError, did_you_mean
 from fuseflow.sim.engine_names import ENGINES, Engine
@@ -128,7 +129,7 @@ def result_options(directory_holds: str) -> Callable[[Command], Command]:
             "--top", metavar="N", type=click.IntRange(min=1), help="Print the N busiest and most blocked nodes of each region."
         ),
         output_option("--memory", is_flag=True, help="Print what memory did, by region and by tensor."),
-        output_option("--resources", is_flag=True, help="Print what each region occupies: lanes, ports, bytes on the chip."),
+        resources_option,
     )
 
 

@@ -1,9 +1,6 @@
-"""JSON schemas (draft 2020-12) of the YAML files that users write, for editors. `python tools/schemas.py` makes them from the declarations
-of the readers, which alone decide what a file may say."""
+"""Names of the JSON schemas of YAML files, which `fuseflow.interface.schemas` makes."""
 
 from __future__ import annotations
-
-from importlib import resources
 
 KINDS = ("schedule", "plan", "machine", "array", "tensors", "sweep", "sparsity")
 """The kinds of files."""
@@ -12,11 +9,6 @@ KINDS = ("schedule", "plan", "machine", "array", "tensors", "sweep", "sparsity")
 def schema_file(kind: str) -> str:
     """Return the name of the file of a schema."""
     return f"{kind}.schema.json"
-
-
-def schema_text(kind: str) -> str:
-    """Return the schema of a kind of file, as JSON."""
-    return resources.files("fuseflow").joinpath("schemas", schema_file(kind)).read_text(encoding="utf-8")
 
 
 def with_schema(kind: str, text: str) -> str:

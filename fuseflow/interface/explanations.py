@@ -23,7 +23,7 @@ from fuseflow.explain.public_form_cost import explain_primitives
 from fuseflow.interface.estimates import array_of, compiled_of
 from fuseflow.lower.schedule_annotations import overruled_notices
 from fuseflow.report.array_tables import cut_lines, cuts_json
-from fuseflow.report.cycle_tables import cycles_json, cycles_lines
+from fuseflow.report.cycle_tables import cycles_json, cycles_lines, summary_json, summary_lines
 from fuseflow.report.fusion_tables import (
     fusion_json,
     keep_table,
@@ -38,7 +38,6 @@ from fuseflow.report.fusion_tables import (
 from fuseflow.report.order_tables import assumed_line, order_json, order_lines
 from fuseflow.report.plan_tables import comparison, part_table, plan_json
 from fuseflow.report.sparsity_tables import attribute_table
-from fuseflow.report.summary_lines import summary_json, summary_lines
 from fuseflow.report.table_width import ALL_COLUMNS, TableConsole, print_table
 from fuseflow.report.training_tables import stored_table
 from fuseflow.run.compiled import Compiled

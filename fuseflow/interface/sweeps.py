@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING, Any
 from fuseflow.data_frames import data_frame, dataset
 from fuseflow.errors import SweepError, UsageError
 from fuseflow.report.column_meanings import column_meaning
-from fuseflow.report.sweep_status import count_progress
-from fuseflow.report.sweep_table import CLOCKED, Record, SweepRows, objective_column, records, shared_values
+from fuseflow.report.sweep_table import CLOCKED, Record, SweepRows, count_progress, objective_column, records, shared_values
 from fuseflow.requirements import install_command
 from fuseflow.schedule import Schedule
 from fuseflow.sim.processors import cores

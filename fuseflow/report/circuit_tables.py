@@ -24,6 +24,8 @@ KIND_NAMES: dict[PartKind, str] = {
 }
 HEADINGS = ("control\narea", "arithmetic\narea", "FIFO\narea", "memory\narea", "port\narea")
 """The headings of the columns, one for each kind of part of a circuit."""
+COUNTS = ("nodes", "hops", "modules", "firings", "cycles", "simulator_cycles", "tokens")
+"""The counts of a circuit that ran beside the simulator."""
 
 
 def area_table(areas: Sequence[CircuitArea]) -> Table:
@@ -76,13 +78,7 @@ def cosimulation_json(model: str, machine: str, tool: str, rows: Sequence[Cosimu
     regions = [
         {
             "name": row.name,
-            "nodes": row.nodes,
-            "hops": row.hops,
-            "modules": row.modules,
-            "firings": row.firings,
-            "cycles": row.cycles,
-            "simulator_cycles": row.simulator_cycles,
-            "tokens": row.tokens,
+            **{count: getattr(row, count) for count in COUNTS},
             "difference": None if row.difference is None else asdict(row.difference),
             "hanging": list(row.hanging),
             "simulation_only": list(row.simulation_only),
@@ -94,27 +90,11 @@ def cosimulation_json(model: str, machine: str, tool: str, rows: Sequence[Cosimu
 
 def cosimulation_table(rows: Sequence[Cosimulation]) -> Table:
     """Return a table with a row for each region whose circuit ran beside the simulator."""
-    hops = any(row.hops for row in rows)
-    columns = (
-        "nodes",
-        *(("hops",) if hops else ()),
-        "modules",
-        "firings",
-        "cycles of circuit",
-        "of simulator",
-        "tokens compared",
-    )
-    table = plain_table("region", "circuit is", *columns, "seconds", numbers_from=2)
+    columns = ("nodes", "hops", "modules", "firings", "cycles of circuit", "of simulator", "tokens compared")
+    by_count = dict(zip(COUNTS, columns, strict=True))
+    shown = {count: head for count, head in by_count.items() if count != "hops" or any(row.hops for row in rows)}
+    table = plain_table("region", "circuit is", *shown.values(), "seconds", numbers_from=2)
     for row in rows:
         verdict = "different" if row.difference is not None else "equal, deadlock" if row.waiting else "equal"
-        counts = (
-            row.nodes,
-            *((row.hops,) if hops else ()),
-            row.modules,
-            row.firings,
-            row.cycles,
-            row.simulator_cycles,
-            row.tokens,
-        )
-        table.add_row(row.name, verdict, *(f"{count:,}" for count in counts), f"{row.seconds:.1f}")
+        table.add_row(row.name, verdict, *(f"{getattr(row, count):,}" for count in shown), f"{row.seconds:.1f}")
     return table

@@ -1,15 +1,15 @@
-"""The explanation of a run's cycles as text and tables, and as JSON: critical paths, bottlenecks, expected changes."""
+"""The explanation of a run's cycles as text and tables, and as JSON: critical paths, bottlenecks, expected changes; and its summary."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
-from typing import Any, assert_never
+from typing import Any, NamedTuple, assert_never
 
 from rich.markup import escape
 from rich.table import Table
 
-from fuseflow.explain.cycles import CyclesReport, PathShare, RegionCycles, path_shares
+from fuseflow.explain.cycles import Change, CyclesReport, PathShare, RegionCycles, path_shares
 from fuseflow.lower.regions import CompiledRegion
 from fuseflow.report.tables import cycle_shares, plain_table
 from fuseflow.samml.node import TensorWriter
@@ -21,8 +21,22 @@ from fuseflow.sim.events.stalls import STATES, Stalls
 SCHEMA = 1
 CYCLES_FILE = "cycles.json"
 """The file in the directory of a run that holds the explanation of its cycles, if `run --explain` wrote the directory."""
-STEP_LABELS: dict[StepKind, str] = {"work": "work", "latency": "latency", "full": "lines held", "memory": "memory"}
-KIND_LABELS: dict[StepKind, str] = {"work": "work", "latency": "latency", "full": "full FIFOs", "memory": "memory"}
+
+
+class StepWords(NamedTuple):
+    """What a kind of steps of a critical path is called: as a share of the path, as the cause of one step, and as the limit of a region."""
+
+    share: str
+    cause: str
+    limit: str
+
+
+STEP_WORDS: dict[StepKind, StepWords] = {
+    "work": StepWords("work", "work", "work"),
+    "latency": StepWords("latency", "latency", "latency"),
+    "full": StepWords("full FIFOs", "lines held", "a full FIFO"),
+    "memory": StepWords("memory", "memory", "waits for the memory"),
+}
 NOTABLE_SHARE = 0.25
 """The share of a path that one node takes in one kind of step from which on the sentence about the path names it, too."""
 
@@ -34,9 +48,8 @@ def cycles_lines(report: CyclesReport, top: int) -> Iterator[str | Table]:
         times = f", {result.times} times" if result.times > 1 else ""
         roofline = f"{result.simulation.bound:,} is the roofline, which it cannot beat"
         yield escape(f"region {result.name}: {result.cycles:,} cycles{times}; {roofline}")
-        shares = (
-            f"{100 * cycles / region.path.cycles:.0f} % {KIND_LABELS[kind]}" for kind, cycles in _kinds(region.path).items()
-        )
+        kinds = _kinds(region.path).items()
+        shares = (f"{100 * cycles / region.path.cycles:.0f} % {STEP_WORDS[kind].share}" for kind, cycles in kinds)
         yield f"critical path: {', '.join(shares)}"
         yield escape(bottleneck_sentence(region))
         yield ""
@@ -55,7 +68,7 @@ def cycles_lines(report: CyclesReport, top: int) -> Iterator[str | Table]:
 
 def _kinds(path: CriticalPath) -> dict[StepKind, int]:
     """Return the cycles of each kind of step of a path, the largest first."""
-    cycles = {kind: sum(step.cycles for step in path.steps if step.kind == kind) for kind in KIND_LABELS}
+    cycles = {kind: sum(step.cycles for step in path.steps if step.kind == kind) for kind in STEP_WORDS}
     return {kind: cycles[kind] for kind in sorted(cycles, key=lambda kind: -cycles[kind]) if cycles[kind]}
 
 
@@ -159,7 +172,7 @@ def _what(step: PathStep) -> str:
         return f"FIFO {step.edge.input} full"
     if step.port is not None:
         return f"{step.port.direction} {step.port.tensor}.{step.port.kind}"
-    return STEP_LABELS[step.kind]
+    return STEP_WORDS[step.kind].cause
 
 
 def _percent(cycles: float, region: RegionCycles) -> str:
@@ -270,3 +283,101 @@ def _stalls_json(stalls: Stalls) -> dict[str, Any]:
         for name, counts in stalls.nodes.items()
     }
     return {"window": stalls.window, "processes": dict(stalls.processes), "nodes": nodes}
+
+
+MOST_REGIONS = 6
+"""The most regions that the summary names."""
+MOST_CHANGES = 3
+"""The most changes that the summary names."""
+LEAST_GAIN = 0.01
+"""The share of the cycles that a change must save to be named."""
+
+
+def summary_lines(report: CyclesReport) -> Iterator[str]:
+    """Yield the lines of the summary."""
+    result, settings = report.result, report.result.settings
+    slowest = slowest_region(report)
+    data = f" on {settings.data}" if settings.data else ""
+    yield f"{settings.model}{data}, machine {settings.machine.name}: {result.cycles:,} cycles, at least {_roofline(report):,}"
+    kinds = (f"{100 * share:.0f} % {kind}" for kind, share in limit_shares(report).items())
+    yield f"critical path: {', '.join(kinds)}"
+    share = slowest.result.times * slowest.result.cycles / result.cycles
+    times = f" in each of {slowest.result.times} runs" if slowest.result.times > 1 else ""
+    yield f"slowest region: {slowest.result.name}, {slowest.result.cycles:,} cycles{times}, {100 * share:.0f} % of all"
+    yield f"it is {bottleneck_sentence(slowest)}"
+    yield f"fused: {_fused(report)}"
+    yield from _advice(report)
+
+
+def slowest_region(report: CyclesReport) -> RegionCycles:
+    """Return the region that takes most of the cycles, in all its runs."""
+    return max(report.regions, key=lambda region: region.result.times * region.result.cycles)
+
+
+def limit_shares(report: CyclesReport) -> dict[str, float]:
+    """Return the share of the critical paths of all regions that each kind of step takes, the largest first."""
+    cycles = Counter[str]()
+    for region in report.regions:
+        for step in region.path.steps:
+            cycles[STEP_WORDS[step.kind].share] += region.result.times * step.cycles
+    total = max(sum(cycles.values()), 1)
+    return {kind: count / total for kind, count in cycles.most_common() if count}
+
+
+def _roofline(report: CyclesReport) -> int:
+    return sum(region.result.times * region.result.simulation.bound for region in report.regions)
+
+
+def _fused(report: CyclesReport) -> str:
+    regions = report.compiled.regions
+    named = [f"{region.name} ({len(region.einsums)})" for region in regions[:MOST_REGIONS]]
+    named += [f"{len(regions) - MOST_REGIONS} more"] if len(regions) > MOST_REGIONS else []
+    count = sum(len(region.einsums) for region in regions)
+    return f"{count} Einsums in {len(regions)} region{'s' if len(regions) > 1 else ''}: {', '.join(named)}"
+
+
+def _helpful(report: CyclesReport) -> list[Change]:
+    """Return the changes that take at least `LEAST_GAIN` of the cycles away, the best first."""
+    most = (1 - LEAST_GAIN) * report.result.cycles
+    return [change for change in report.changes if change.cycles <= most][:MOST_CHANGES]
+
+
+def _advice(report: CyclesReport) -> Iterator[str]:
+    helpful = _helpful(report)
+    if report.changes and not helpful:
+        yield "no change next to this schedule takes fewer cycles"
+    for change in helpful:
+        how = "takes" if change.measured else "is expected to take"
+        yield f"helps: {change.flags} {how} {change.cycles:,} cycles, {report.result.cycles / change.cycles:.2f} times as fast"
+
+
+def summary_json(report: CyclesReport) -> dict[str, Any]:
+    """Return the summary as plain values (schema 1)."""
+    result, settings, slowest = report.result, report.result.settings, slowest_region(report)
+    return {
+        "schema": SCHEMA,
+        "model": settings.model,
+        "data": settings.data,
+        "schedule": settings.schedule,
+        "machine": settings.machine.name,
+        "cycles": result.cycles,
+        "roofline": _roofline(report),
+        "limits": limit_shares(report),
+        "slowest": {
+            "region": slowest.result.name,
+            "times": slowest.result.times,
+            "cycles": slowest.result.cycles,
+            "node": named_shares(slowest.path)[0].node,
+            "bottleneck": bottleneck_sentence(slowest),
+        },
+        "regions": [{"name": region.name, "einsums": list(region.einsums)} for region in report.compiled.regions],
+        "changes": [
+            {
+                "change": change.flags,
+                "cycles": change.cycles,
+                "speedup": result.cycles / change.cycles,
+                "measured": change.measured,
+            }
+            for change in _helpful(report)
+        ],
+    }

@@ -176,12 +176,5 @@ def primitives_table(costs: Sequence[PrimitivesCost]) -> Table:
 def primitives_json(costs: Sequence[PrimitivesCost]) -> list[dict[str, Any]]:
     """Return the costs as plain values."""
     return [
-        {
-            "region": cost.region,
-            "own": round(cost.own),
-            "public": None if cost.public is None else round(cost.public),
-            "private": list(cost.private),
-            "notice": cost.notice,
-        }
-        for cost in costs
+        {**asdict(cost), "own": round(cost.own), "public": None if cost.public is None else round(cost.public)} for cost in costs
     ]

@@ -15,23 +15,21 @@ from fuseflow.run.result import RegionResult, Result
 
 def memory_tables(result: Result) -> tuple[Table, ...]:
     """Return the table by tensor and, where memory takes time, the one by region and the map of addresses, too."""
-    timed = [region for region in result.regions if region.simulation.memory is not None]
+    timed = [(region, memory) for region in result.regions if (memory := region.simulation.memory) is not None]
     tensors = _tensors_table(result)
-    placed = [region for region in timed if region.simulation.memory is not None and region.simulation.memory.on_chip]
+    placed = [(region, memory) for region, memory in timed if memory.on_chip]
     scratchpad = (_scratchpad_table(placed),) if placed else ()
     return (_regions_table(timed), *scratchpad, tensors, _places_table(timed)) if timed else (tensors,)
 
 
-def _regions_table(regions: list[RegionResult]) -> Table:
+def _regions_table(regions: list[tuple[RegionResult, MemoryStatistics]]) -> Table:
     """Return a table of the bytes moved in each region, their rate, and the work of the channels. Row hits and conflicts are shares of all
     transactions, and refresh is a share of all time of the channels."""
     table = plain_table(
         "region", "moved\nread", "moved\nwritten", "bytes a\ncycle", "of peak\n%", "row hits\n%", "conflicts\n%", "turn-\narounds",
         "refresh\n%", "latency\nmean", "latency\np99", numbers_from=1,
     )  # fmt: skip
-    for region in regions:
-        memory = region.simulation.memory
-        assert memory is not None
+    for region, memory in regions:
         rate = memory.moved_bytes() / max(region.cycles, 1)
         table.add_row(
             escape(region.name),
@@ -46,15 +44,13 @@ def _regions_table(regions: list[RegionResult]) -> Table:
     return table
 
 
-def _scratchpad_table(regions: list[RegionResult]) -> Table:
+def _scratchpad_table(regions: list[tuple[RegionResult, MemoryStatistics]]) -> Table:
     """Return a table of what the scratchpad does in each region: the bytes that are loaded from the memory and stored there, the words that
     nodes read and write, and their share of the most words that it can give in all cycles."""
     table = plain_table(
         "region", "bytes\nloaded", "bytes\nstored", "words\nread", "words\nwritten", "of peak\n%", "latency\nmean", numbers_from=1
     )
-    for region in regions:
-        memory = region.simulation.memory
-        assert memory is not None
+    for region, memory in regions:
         ports = [of for port, of in memory.ports if port.on_chip]
         latency = sum(of.latency * of.requests for of in ports) / max(memory.words(), 1)
         table.add_row(
@@ -115,12 +111,11 @@ def _rows(region: RegionResult, is_buffered: bool) -> Iterator[tuple[str, ...]]:
         yield (*first, f"{lines:,}", *hits, f"{moved:,}", f"{latency:.1f}")
 
 
-def _places_table(regions: list[RegionResult]) -> Table:
+def _places_table(regions: list[tuple[RegionResult, MemoryStatistics]]) -> Table:
     """Return a table of the address of every array, and of the bytes that it takes there. Results share what inputs leave of the memory."""
     table = plain_table("region", "array", "address", "bytes", numbers_from=3)
-    for region in regions:
-        memory, name = region.simulation.memory, escape(region.name)
-        assert memory is not None
+    for region, memory in regions:
+        name = escape(region.name)
         written = {port.tensor for port, _ in memory.ports if port.direction == "write"}
         results = sum(tensor in written for tensor, _, _ in memory.places)
         room = "as it grows" if results == 1 else f"as it grows, up to 1/{results} of the rest"

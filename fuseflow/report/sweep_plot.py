@@ -126,7 +126,6 @@ class FigureFile:
     why_not: str = ""
 
     def to_json(self) -> dict[str, str | None]:
-        """Return the figure as plain values."""
         return {"name": self.name, "file": None if self.path is None else str(self.path), "why_not": self.why_not}
 
 
@@ -175,11 +174,9 @@ def _figure(wide: float, high: float, panels: int = 1) -> tuple[Figure, list[Any
 
 def speedups(series: PlotSeries) -> Figure | None:
     """Draw the speed-up of the fastest point of every workload and fusion, against the fastest of the first fusion."""
-
-    def faster(base: float, value: float) -> float:
-        return base / value if value else math.nan
-
-    return _bars(series, [("cycles", f"speed-up of {series.word}cycles", faster)])
+    return _bars(
+        series, [("cycles", f"speed-up of {series.word}cycles", lambda base, value: base / value if value else math.nan)]
+    )
 
 
 def work(series: PlotSeries) -> Figure | None:

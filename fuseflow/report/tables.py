@@ -142,7 +142,7 @@ def result_table(result: Result) -> Table:
     rows = []
     for region in result.regions:
         run = region.simulation
-        moved = [sum(t.bytes for t in run.traffic if t.direction == direction) for direction in ("read", "write")]
+        moved = run.bytes("read"), run.bytes("write")
         counts = (len(region.einsums), run.cycles, run.bound, run.node_count, run.firings, run.tokens, run.flops, *moved)
         load = result.loading.get(region.name, 0)
         rows.append(counts + config_numbers(region.config, config) + ((load, load + run.cycles) if loading else ()))

@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -27,31 +28,31 @@ Floats = npt.NDArray[np.float64]
 
 PYTORCH = "PyTorch"
 """The name of the reference that computes NaN in rows that a mask covers, where a run has empty rows."""
-TOLERANCE = {"f32": 1e-4, "f64": 1e-9, "f16": 2.0**-9, "bf16": 2.0**-6, "e4m3": 0.125, "e5m2": 0.25, "e2m1": 0.5, "e8m0": 1.0}
-"""The largest error that passes, relative to the magnitude of an element, by element type. Integers must be exact.
-Floats with 16 bits may differ by two steps, and floats with fewer bits by one: another order of summation may round to the neighbour."""
-FLOOR = {
-    "f32": 1e-6,
-    "f64": 1e-11,
-    "f16": 2.0**-9,
-    "bf16": 2.0**-6,
-    "e4m3": 2.0**-9,
-    "e5m2": 2.0**-9,
-    "e2m1": 2.0**-9,
-    "e8m0": 2.0**-9,
+
+
+class Precision(NamedTuple):
+    """How exact an element type is: the largest error that passes, relative to the magnitude of an element (`tolerance`), the largest
+    difference that passes anyway, relative to the largest magnitude of elements like it (`floor`), and the unit roundoff."""
+
+    tolerance: float
+    floor: float
+    roundoff: float
+
+
+PRECISIONS = {
+    "f32": Precision(1e-4, 1e-6, 2.0**-24),
+    "f64": Precision(1e-9, 1e-11, 2.0**-53),
+    "f16": Precision(2.0**-9, 2.0**-9, 2.0**-11),
+    "bf16": Precision(2.0**-6, 2.0**-6, 2.0**-8),
+    "e4m3": Precision(0.125, 2.0**-9, 2.0**-4),
+    "e5m2": Precision(0.25, 2.0**-9, 2.0**-3),
+    "e2m1": Precision(0.5, 2.0**-9, 0.25),
+    "e8m0": Precision(1.0, 2.0**-9, 0.5),
 }
-"""The largest difference that passes anyway, relative to the largest magnitude of elements like it."""
-ROUNDOFF = {
-    "f32": 2.0**-24,
-    "f64": 2.0**-53,
-    "f16": 2.0**-11,
-    "bf16": 2.0**-8,
-    "e4m3": 2.0**-4,
-    "e5m2": 2.0**-3,
-    "e2m1": 0.25,
-    "e8m0": 0.5,
-}
-"""The unit roundoff of an element type."""
+"""The precision of each type of floats. Floats with 16 bits may differ by two steps, and floats with fewer bits by one: another order of
+summation may round to the neighbour."""
+EXACT = Precision(0.0, 0.0, 0.0)
+"""The precision of integers."""
 LOST = 0.1
 """The share of its magnitude by which rounding may change an element. If it is more, not even the first digit is known."""
 GAP = 100.0
@@ -165,15 +166,15 @@ def check_program(
     compared = [pair.compared(behind=behind.get(pair.output)) for pair in pairs]
     plain = [check for check, _ in compared]
     if all(is_close for _, is_close in compared):
-        return _combined(plain, reference)
+        return combine_checks(plain, reference)
     points = QUICK_SPACE if all(check.passed for check in plain) else LARGEST_SPACE
     roundoffs = _roundoffs(program)
     largest = max(roundoffs[pair.output] for pair in pairs)
     variances = rounding_variances(program, arrays(), largest, points) if largest else None
     if variances is None:
-        return _combined(plain, reference)
+        return combine_checks(plain, reference)
     exact = [pair.compared(variances[pair.output], roundoffs[pair.output], behind.get(pair.output))[0] for pair in pairs]
-    return _combined(exact, reference)
+    return combine_checks(exact, reference)
 
 
 def _roundoffs(program: Program) -> dict[str, float]:
@@ -181,14 +182,14 @@ def _roundoffs(program: Program) -> dict[str, float]:
     that comes from a 32-bit one is no more exact. It is 0 for integers."""
     types, roundoffs = infer(program).declared, dict[str, float]()
     for einsum in program.einsums:
-        own = ROUNDOFF.get(types[einsum.name].dtype, 0.0)
+        own = PRECISIONS.get(types[einsum.name].dtype, EXACT).roundoff
         roundoffs[einsum.name] = max(own, *(roundoffs.get(name, 0.0) for name in einsum.operands), 0.0)
     return roundoffs
 
 
 def check_outputs(outputs: Mapping[str, Tensor], expected: Expected, reference: str) -> Check:
     """Compare all outputs by their values alone. The check reports the error of the worst one."""
-    return _combined([pair.compared()[0] for pair in _pairs(outputs, expected)], reference)
+    return combine_checks([pair.compared()[0] for pair in _pairs(outputs, expected)], reference)
 
 
 def relative_error(computed: npt.NDArray[np.generic], expected: npt.NDArray[np.generic]) -> float:
@@ -201,8 +202,9 @@ def relative_error(computed: npt.NDArray[np.generic], expected: npt.NDArray[np.g
     return float(_distances(a, b).max(initial=0.0)) / (largest or 1.0)
 
 
-def _combined(checks: Sequence[Check], reference: str) -> Check:
-    """Return the check of all outputs, made of the checks of each. One in which nothing could be compared counts as passed until here."""
+def combine_checks(checks: Sequence[Check], reference: str) -> Check:
+    """Return the worst of several checks against one reference, with the counts of all of them. One of an output in which nothing could be
+    compared counts as passed until here."""
     if not checks:
         return Check(reference, True, 0.0)
     worst = max(checks, key=lambda one: (not one.passed, one.max_rel_error))
@@ -214,8 +216,8 @@ def _combined(checks: Sequence[Check], reference: str) -> Check:
         masked_rows=sum(one.masked_rows for one in checks),
         elements=sum(one.elements for one in checks),
         not_compared=sum(one.not_compared for one in checks),
-        uncertain=next((one.uncertain for one in checks if one.not_compared and unknown in ("", one.worst)), None),
-        unknown=unknown,
+        uncertain=next((one.uncertain for one in checks if one.uncertain and unknown in ("", one.worst)), None),
+        unknown=unknown or worst.unknown,
     )
 
 
@@ -231,9 +233,8 @@ class _Pair:
     positions: Ints | None
 
     @property
-    def type(self) -> str:
-        """The name of the element type."""
-        return self.tensor.element_type.name
+    def precision(self) -> Precision:
+        return PRECISIONS.get(self.tensor.element_type.name, EXACT)
 
     @property
     def nan_alone(self) -> bool:
@@ -253,8 +254,8 @@ class _Pair:
         left_out = self._masked_rows(behind)
         a, b = self.computed.astype(np.float64), self.wanted.astype(np.float64)
         difference, magnitude = np.where(left_out, 0.0, _distances(a, b)), _magnitudes(b)
-        scale, tolerance = like_magnitudes(magnitude), TOLERANCE.get(self.type, 0.0)
-        near = np.maximum(tolerance * magnitude, FLOOR.get(self.type, 0.0) * scale)
+        scale, tolerance = like_magnitudes(magnitude), self.precision.tolerance
+        near = np.maximum(tolerance * magnitude, self.precision.floor * scale)
         close, lost = difference <= near, np.zeros(a.shape, dtype=np.bool_)
         allowed = tolerance * scale
         if variance is not None:
@@ -298,7 +299,7 @@ class _Pair:
         """Return, for each element, the largest error that counts as rounding. It is 0 for integers."""
         at = _dense(variance) if self.positions is None else _at(variance, self.positions, len(self.computed))
         deviation: Floats = np.sqrt(np.nan_to_num(at.astype(np.float64), posinf=np.inf))
-        return ROUNDING_FACTOR * (roundoff if self.type in ROUNDOFF else 0.0) * deviation.reshape(self.computed.shape)
+        return ROUNDING_FACTOR * (roundoff if self.precision.roundoff else 0.0) * deviation.reshape(self.computed.shape)
 
     def _largest(self, measure: Floats) -> Difference | None:
         """Return the element with the largest `measure`, or None if it is 0 everywhere."""

@@ -5,16 +5,12 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, overload
 
 from fuseflow.costs.live_bytes import live_bytes, written_bytes
 from fuseflow.costs.narrow_type_notice import narrow_notice
 from fuseflow.einsum.blocks import guard_data, tensors_to_blocks, tensors_to_elements
-from fuseflow.einsum.format_inference import infer
-from fuseflow.einsum.integer_range import refuse_rounded_integers
-from fuseflow.einsum.interpret import evaluate_operands, operands_of
 from fuseflow.einsum.nodes import Program
 from fuseflow.einsum.phases import carried_inputs
 from fuseflow.einsum.sparse_arrays import Operand
@@ -31,11 +27,12 @@ from fuseflow.lower.schedule_annotations import overruled_notices
 from fuseflow.machine.machine import Machine
 from fuseflow.notebook_table import ROOFLINE, SummaryTable
 from fuseflow.run.callback_types import GraphExecutor, ProgressCallback, SimulationCallback
-from fuseflow.run.check import PYTORCH, Check, check_program
+from fuseflow.run.check import Check, combine_checks
 from fuseflow.run.exact import ExactRegions
 from fuseflow.run.input_notices import mostly_zero_notice, not_finite_notice
 from fuseflow.run.input_tensors import inputs_of, user_inputs
-from fuseflow.run.isolated_regions import EACH_REGION, combine_checks
+from fuseflow.run.isolated_regions import EACH_REGION
+from fuseflow.run.reference import ProgramReference
 from fuseflow.run.repeated_regions import RunHistory
 from fuseflow.run.result import RegionLoading, Result, Seconds, loading_after
 from fuseflow.run.settings import Settings
@@ -52,7 +49,7 @@ if TYPE_CHECKING:
     from fuseflow.estimate.program import Estimator
     from fuseflow.estimate.program_estimate import ProgramEstimate
     from fuseflow.run.sampled_result import SampledResult
-    from fuseflow.run.training.model_steps import LearningRates, ModelSteps
+    from fuseflow.run.training.model_steps import LearningRates
     from fuseflow.run.training.steps import CheckStep, Scalars, StepPlan
     from fuseflow.run.training.training_run import TrainingRun
     from fuseflow.sampling.sample_request import Sample
@@ -334,46 +331,33 @@ class Compiled:
         what PyTorch's generator gives as it stands where the model draws. Its `batches` are arguments of the model by name, and the
         `target`. Each step is checked against one that PyTorch takes from the same values.
         """
-        if steps is None and (simulate, scalars, batches, learning_rates, gradients) != (None, None, None, None, False):
-            what = "`simulate`, `scalars`, `batches`, `learning_rates` and `gradients`"
-            raise UsageError(f"{what} are of a run of several steps", hint="`steps=10`")
-        if callable(check) and steps is None:
-            raise UsageError("only a run of several steps is checked by a function", hint="`compare` checks outputs")
+        of_steps = (simulate, scalars, batches, learning_rates, gradients) != (None, None, None, None, False)
+        watched = watch is not None or execute is not simulate_graph
+        _refuse_mixed(
+            steps,
+            sample,
+            estimator,
+            jobs,
+            outputs,
+            of_steps=of_steps,
+            checks_steps=callable(check),
+            check=bool(check),
+            watched=watched,
+        )
         compiled = self.with_values(tensors or {})
-        if jobs is not None and jobs < 1:
-            raise UsageError(f"`jobs={jobs}` runs nothing", hint="`jobs=1` runs one region at a time")
-        if steps is not None:
-            if sample is not None or estimator is not None or not outputs:
-                raise UsageError(
-                    "several steps are not sampled: each reads the outputs of the step before", hint="leave one of them out"
-                )
-            from fuseflow.run.training.steps import StepPlan
-
-            plan = StepPlan(steps, scalars, batches, simulate, gradients, check if callable(check) else None)
-            return compiled._run_steps(
-                plan,
-                learning_rates,
-                check is True,
-                lambda one, checked: one._run(progress, checked, engine, dedup, watch, execute, jobs or cores()),
-            )
-        checked = bool(check)
         if sample is not None:
-            if jobs is not None:
-                raise UsageError("a sampled run runs one region at a time, so it has no `jobs`", hint="leave one of them out")
-            if watch is not None or execute is not simulate_graph:
-                raise UsageError(
-                    "a sampled run simulates no whole region, so nothing can watch it", hint="run it without a sample"
-                )
-            if checked and not outputs:
-                raise UsageError(
-                    "a run without outputs cannot check them", hint="`check=False`, which still compares the sampled rows"
-                )
-            return compiled._run_sampled(sample, estimator, outputs, progress, checked, engine, dedup)
-        if estimator is not None or not outputs:
-            raise UsageError(
-                "an exact run counts with no estimator, and always has its outputs", hint="`sample=`, or neither of them"
-            )
-        return compiled._run(progress, checked, engine, dedup, watch, execute, cores() if jobs is None else jobs)
+            return compiled._run_sampled(sample, estimator, outputs, progress, bool(check), engine, dedup)
+        if steps is None:
+            return compiled._run(progress, bool(check), engine, dedup, watch, execute, jobs or cores())
+        from fuseflow.run.training.steps import StepPlan
+
+        plan = StepPlan(steps, scalars, batches, simulate, gradients, check if callable(check) else None)
+        return compiled._run_steps(
+            plan,
+            learning_rates,
+            check is True,
+            lambda one, checked: one._run(progress, checked, engine, dedup, watch, execute, jobs or cores()),
+        )
 
     def _run(
         self,
@@ -387,7 +371,9 @@ class Compiled:
     ) -> Result:
         """Simulate every region in full, and return the result."""
         stand_ins = self.schedule.intermediates == "dense"
-        comparison = self._comparison() if check and not stand_ins else None  # before a long simulation, which a refusal saves
+        comparison = (
+            self._reference.comparison() if check and not stand_ins else None
+        )  # before a long simulation, which a refusal saves
         start = time.perf_counter()
         run = ExactRegions(
             self.program, self.machine, self.memory(), RunHistory(self.machine, dedup), engine, execute, progress, watch,
@@ -411,7 +397,7 @@ class Compiled:
     ) -> TrainingRun:
         """Run several steps. `simulate` runs a program that holds the inputs of one, and may check it. The steps of a model are checked
         against PyTorch's instead."""
-        from fuseflow.run.training.program_steps import run_steps
+        from fuseflow.run.training.steps import run_steps
 
         if self.schedule.intermediates == "dense":
             raise UsageError("outputs of a run on dense stand-ins mean nothing, so no step reads them", hint="leave `steps` out")
@@ -425,14 +411,7 @@ class Compiled:
                 lambda source: simulate(replace(self, source=source), check and not of_model),
             )  # fmt: skip
 
-        return self._model_steps(rates).run(plan, check, run) if of_model else run(plan)
-
-    def _model_steps(self, rates: LearningRates | None) -> ModelSteps:
-        """Return what the steps of a model need beside its program."""
-        from fuseflow.run.training.model_steps import ModelSteps
-
-        assert self.source.step is not None
-        return ModelSteps(self.source.step, self._original.program, self.program, rates)
+        return self._reference.model_steps(rates).run(plan, check, run) if of_model else run(plan)
 
     def _run_sampled(
         self,
@@ -450,28 +429,15 @@ class Compiled:
         from fuseflow.run.sampled_result import SampledResult
 
         start = time.perf_counter()
-        views = (view for region in self.regions for view in (*region.views_before, *region.views_after))
-        read = {*(name for region in self.regions for name in region.graph.inputs), *(view.source for view in views)}
         run = SampledRegions(
             self.program, self.source.tensors, self.schedule, self.machine, self.memory(), sample, engine, dedup, progress,
-            lambda name: outputs or name in read, estimator or Estimator(),
+            estimator or Estimator(), outputs,
         )  # fmt: skip
-        last = self._last_readers()
-        for number, region in enumerate(self.regions):
-            run.run(number, region)
-            run.forget(name for name, reader in last.items() if reader == number)
+        run.run(self.regions)
         tensors = self._outputs(run.memory)
         seconds = Seconds(self.source.seconds, self.seconds, time.perf_counter() - start)
         outcome, settings = self.compare(tensors) if check else None, replace(self.settings, engine=engine)
         return SampledResult(settings, sample, tensors, tuple(run.results), outcome, run.rows_check, seconds)
-
-    def _last_readers(self) -> dict[str, int]:
-        """Return the number of the last region that reads each tensor in memory. Outputs of the program are left out."""
-        last: dict[str, int] = {}
-        for number, region in enumerate(self.regions):
-            views = (view.source for view in (*region.views_before, *region.views_after))
-            last |= dict.fromkeys((*region.graph.inputs, *region.fused.declared, *views), number)
-        return {name: number for name, number in last.items() if name not in self.program.outputs}
 
     def estimate(self, estimator: Estimator | None = None) -> ProgramEstimate:
         """Estimate the costs of a run without running it. An `Estimator` that is passed again reuses its counts for the same tensors."""
@@ -486,18 +452,7 @@ class Compiled:
 
     def compare(self, outputs: Mapping[str, Tensor]) -> Check:
         """Check outputs against PyTorch, or against the dense interpreter if the program did not come from PyTorch."""
-        return self._comparison()(outputs)
-
-    def _comparison(self) -> Callable[[Mapping[str, Tensor]], Check]:
-        """Return the function that checks outputs. What PyTorch computes is computed now, so a model that it cannot run is refused."""
-        program, expected = self._original.program, self.source.expected
-        if expected is None:
-            return lambda outputs: check_program(program, self._arrays, outputs, self.interpret(), "dense interpreter")
-        if self.source.step is not None:
-            steps = self._model_steps(None)
-            return partial(steps.compare, steps.taken(1, self.source.tensors))
-        known = dict(expected)
-        return lambda outputs: check_program(program, self._arrays, outputs, known, PYTORCH)
+        return self._reference.comparison()(outputs)
 
     def interpret(self) -> dict[str, Operand]:
         """Compute the outputs of the program with the dense interpreter. A large output that stores little is a `SparseArray`. If
@@ -505,26 +460,49 @@ class Compiled:
 
         Raises `ProgramError` for integers that the interpreter, which computes as the simulators do, might have rounded.
         """
-        arrays = self._arrays()
-        refuse_rounded_integers(infer(self._original.program), arrays)
-        wide = self.machine.is_wide
-        results = evaluate_operands(self._original.program, arrays, outputs_only=True, wide=wide)
-        return {name: results[name] for name in self.program.outputs}
+        return self._reference.interpret()
 
     @property
-    def _original(self) -> Source:
-        """The source before it was rewritten."""
-        return self.source.original or self.source
-
-    def _arrays(self) -> dict[str, Operand]:
-        original = self._original
-        stored, declared = self.memory(), self.program.declared
-        inputs = inputs_of(original, original.program.inputs)
-        roots = {t.like: declared[t.like] for t in original.program.tensors if t.like}
-        return operands_of(original.program, inputs | tensors_to_elements(roots, {name: stored[name] for name in roots}))
+    def _reference(self) -> ProgramReference:
+        return ProgramReference(self.source, self.program, self.machine.is_wide, self.memory)
 
     def _outputs(self, memory: Mapping[str, Tensor]) -> dict[str, Tensor]:
         """Return the outputs that are in memory, in single elements and in the shapes that the model returns."""
         stored = {name: memory[name] for name in self.program.outputs if name in memory}
         outputs = tensors_to_elements(self.program.declared, stored)
         return outputs if self.source.simplified is None else self.source.simplified.propagation.restored(outputs)
+
+
+def _refuse_mixed(
+    steps: int | None,
+    sample: Sample | None,
+    estimator: Estimator | None,
+    jobs: int | None,
+    outputs: bool,
+    *,
+    of_steps: bool,
+    checks_steps: bool,
+    check: bool,
+    watched: bool,
+) -> None:
+    """Raise `UsageError` for arguments of several steps (`of_steps`), of a sample and of an exact run that do not go together. A function
+    checks each step if `checks_steps`."""
+    if steps is None and of_steps:
+        what = "`simulate`, `scalars`, `batches`, `learning_rates` and `gradients`"
+        raise UsageError(f"{what} are of a run of several steps", hint="`steps=10`")
+    if checks_steps and steps is None:
+        raise UsageError("only a run of several steps is checked by a function", hint="`compare` checks outputs")
+    if jobs is not None and jobs < 1:
+        raise UsageError(f"`jobs={jobs}` runs nothing", hint="`jobs=1` runs one region at a time")
+    if steps is not None and (sample is not None or estimator is not None or not outputs):
+        raise UsageError("several steps are not sampled: each reads the outputs of the step before", hint="leave one of them out")
+    if sample is not None and jobs is not None:
+        raise UsageError("a sampled run runs one region at a time, so it has no `jobs`", hint="leave one of them out")
+    if sample is not None and watched:
+        raise UsageError("a sampled run simulates no whole region, so nothing can watch it", hint="run it without a sample")
+    if sample is not None and check and not outputs:
+        raise UsageError("a run without outputs cannot check them", hint="`check=False`, which still compares the sampled rows")
+    if sample is None and (estimator is not None or not outputs):
+        raise UsageError(
+            "an exact run counts with no estimator, and always has its outputs", hint="`sample=`, or neither of them"
+        )

@@ -7,7 +7,7 @@ Nothing sparse passes from region to region then. The outputs of the model mean 
 from __future__ import annotations
 
 import zlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 
 import numpy as np
@@ -66,18 +66,3 @@ def check_region(
     expected = evaluate_operands(part, arrays, wide=wide)
     written = tensors_to_elements(program.declared, outputs)
     return check_program(part, lambda: arrays, written, {name: expected[name] for name in part.outputs}, "")
-
-
-def combine_checks(checks: Sequence[Check], reference: str) -> Check:
-    """Return the worst of several checks against one reference, with the counts of all of them."""
-    if not checks:
-        return Check(reference, True, 0.0)
-    worst = max(checks, key=lambda one: (not one.passed, one.max_rel_error))
-    return replace(
-        worst,
-        reference=reference,
-        masked_rows=sum(check.masked_rows for check in checks),
-        elements=sum(check.elements for check in checks),
-        not_compared=sum(check.not_compared for check in checks),
-        uncertain=next((check.uncertain for check in checks if check.uncertain), None),
-    )

@@ -21,7 +21,7 @@ def save_run(directory: Path, result: Result) -> None:
     """Write the outputs and numbers of a run whose graph fuseflow did not compile, with `about.json`."""
     with replace_directory(directory, MANIFEST) as folder:
         result.save_outputs(folder)
-        write_artifact(folder / "result.json", json_text(result.to_json()))
+        write_artifact(folder / "result.json", json_text(result.to_dict()))
         write_artifact(folder / MANIFEST, json_text({**manifest(result.settings, ()), "files": list_files(folder)}))
 
 

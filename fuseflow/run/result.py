@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
 
 import numpy as np
 import numpy.typing as npt
@@ -228,8 +228,8 @@ class Result:
                     total[t.direction] += t.bytes
         return {"flops": self.flops, "bytes": {**total, "by_tensor": dict(sorted(by_tensor.items()))}}
 
-    def to_json(self) -> dict[str, Any]:
-        """Return the run as plain values (schema 2)."""
+    def to_dict(self) -> dict[str, Any]:
+        """Return the run as plain values, as `fuseflow run --json` writes them (schema 2)."""
         s, stats = self.settings, self.stats
         return {
             "schema": SCHEMA,
@@ -248,10 +248,6 @@ class Result:
             "seconds": self.seconds.to_json(),
         }
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return the run as plain values, as `fuseflow run --json` writes them (schema 2)."""
-        return self.to_json()
-
     def to_pandas(self, of: ResultTable = "regions") -> pandas.DataFrame:
         """Return a table of the run as a `DataFrame` of pandas.
 
@@ -267,42 +263,29 @@ class Result:
         >>> result.to_pandas("traffic").groupby("tensor").bytes.sum().to_dict()
         {'A': 40, 'x': 12, 'y': 8}
         """
-        rows = {"regions": self._region_rows, "nodes": self._node_rows, "fifos": self._fifo_rows, "traffic": self._traffic_rows}
-        if of not in rows:
-            raise UsageError(f"a run has no table of `{of}`", hint=did_you_mean(of, rows))
+        if of not in get_args(ResultTable):
+            raise UsageError(f"a run has no table of `{of}`", hint=did_you_mean(of, get_args(ResultTable)))
         from fuseflow.data_frames import data_frame  # few results are asked for one
 
-        return data_frame(rows[of]())
+        return data_frame(self._region_rows() if of == "regions" else self._part_rows("edges" if of == "fifos" else of))
 
     def _region_rows(self) -> Iterator[dict[str, Any]]:
         for region in self.regions:
             run = region.simulation
-            moved = {d: sum(t.bytes for t in run.traffic if t.direction == d) for d in ("read", "write")}
             yield {
                 "region": region.name, "times": region.times, "cycles": run.cycles, "roofline": run.bound, "nodes": run.node_count,
                 "firings": run.firings, "tokens": run.tokens, "flops": run.flops,
-                "bytes_read": moved["read"], "bytes_written": moved["write"],
+                "bytes_read": run.bytes("read"), "bytes_written": run.bytes("write"),
             }  # fmt: skip
 
-    def _node_rows(self) -> Iterator[dict[str, Any]]:
+    def _part_rows(self, parts: str) -> Iterator[dict[str, Any]]:
         for region in self.regions:
-            yield from ({"region": region.name, "node": node.name, **_without_name(node)} for node in region.simulation.nodes)
-
-    def _fifo_rows(self) -> Iterator[dict[str, Any]]:
-        for region in self.regions:
-            yield from ({"region": region.name, **asdict(edge)} for edge in region.simulation.edges)
-
-    def _traffic_rows(self) -> Iterator[dict[str, Any]]:
-        for region in self.regions:
-            yield from ({"region": region.name, **asdict(row)} for row in region.simulation.traffic)
+            for part in getattr(region.simulation, parts):
+                yield {"region": region.name, **{"node" if key == "name" else key: value for key, value in asdict(part).items()}}
 
     def save_outputs(self, directory: str | Path) -> list[Path]:
         """Write each output to `outputs/NAME.npy`, or to `.npz` if it is sparse, and return the files."""
         return save_tensors(Path(directory) / OUTPUTS, self.tensors)
-
-
-def _without_name(node: NodeStatistics) -> dict[str, Any]:
-    return {key: value for key, value in asdict(node).items() if key != "name"}
 
 
 def save_tensors(directory: Path, tensors: Mapping[str, Tensor]) -> list[Path]:
@@ -339,7 +322,7 @@ def region_json(region: RegionResult) -> dict[str, Any]:
         "roofline": {"compute": run.busiest, "memory": None if run.memory is None else run.memory.bound, "bound": run.bound},
         "depths": {f"{edge.node}.{edge.input}": depth for edge, depth in run.depths.items()},
         "statistics": {
-            "nodes": [_node_values(node) for node in run.nodes],
+            "nodes": [{key: n for key, n in asdict(node).items() if key != "workspace" or n is not None} for node in run.nodes],
             "edges": [asdict(edge) for edge in run.edges],
             "lanes": {index: [asdict(load) for load in lanes] for index, lanes in region.lanes.items()},
             "flops": dict(run.operators),
@@ -384,11 +367,6 @@ def _port_values(port: MemoryPort, statistics: PortStatistics) -> dict[str, Any]
     values = {**asdict(port), **asdict(statistics)}
     left_out = {*(() if port.buffer else ("buffer", "hits")), *(() if port.on_chip else ("on_chip",))}
     return {name: value for name, value in values.items() if name not in left_out}
-
-
-def _node_values(node: NodeStatistics) -> dict[str, Any]:
-    """Return the statistics of a node. Only a node that holds fibers back in workspaces has a `workspace`."""
-    return {name: value for name, value in asdict(node).items() if name != "workspace" or value is not None}
 
 
 def check_json(check: Check | None) -> dict[str, Any] | None:

@@ -8,9 +8,8 @@ from typing import Any
 
 from fuseflow.errors import FileError
 from fuseflow.filesystem import parse_json
-from fuseflow.run.artifacts import region_values
+from fuseflow.run.artifacts import program_values, region_values
 from fuseflow.run.compiled import Compiled
-from fuseflow.run.program_json import program_values
 from fuseflow.run.result import Result
 from fuseflow.samml import text as samml_text
 
@@ -25,7 +24,7 @@ def pack_run(compiled: Compiled, result: Result) -> bytes:
     """Return a run as bytes. They are the same for the same run: the seconds that it took are left out."""
     values = {
         "schema": SCHEMA,
-        "result": {key: value for key, value in result.to_json().items() if key != "seconds"},
+        "result": {key: value for key, value in result.to_dict().items() if key != "seconds"},
         "program": program_values(compiled.program),
         "regions": [
             {"values": region_values(compiled.program, region), "graph": samml_text.show(region.graph)}

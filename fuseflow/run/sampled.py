@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Mapping
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 
@@ -19,7 +19,7 @@ from fuseflow.lower.regions import CompiledRegion
 from fuseflow.lower.reshape_views import add_views
 from fuseflow.machine.machine import Machine
 from fuseflow.memory.layout import used_tensors
-from fuseflow.run.check import TOLERANCE, Check, relative_error
+from fuseflow.run.check import EXACT, PRECISIONS, Check, relative_error
 from fuseflow.run.sampled_result import SampledRegionResult
 from fuseflow.sampling.interval import SampledCycles
 from fuseflow.sampling.region import RegionSampler, require_bounded_fifos
@@ -39,8 +39,8 @@ class SampledRegions:
     """The regions of a program as they are sampled, one after the other: the tensors in memory, the facts about them, and the
     results so far.
 
-    `tensors` are the inputs of the user, and `memory` has the tensors before the first region. `wanted` says by name whether all
-    rows of a result are needed: of others only the sampled rows are interpreted, if the region is sampled and has no blocks.
+    `tensors` are the inputs of the user, and `memory` has the tensors before the first region. Without `outputs`, only the sampled rows
+    of a result that no region reads are interpreted, if its region is sampled and has no blocks.
     Raises `SamplingError` for a machine on which a sample is of no use, for dense stand-ins, for reuse buffers, for preloads, for
     places in the scratchpad, and for tiles.
     """
@@ -54,42 +54,52 @@ class SampledRegions:
     engine: Engine
     dedup: bool
     progress: Callable[[str, int], None] | None
-    wanted: Callable[[str], bool]
     estimator: Estimator
+    outputs: bool
     results: list[SampledRegionResult] = field(default_factory=list)
     rows_check: Check = field(default_factory=lambda: Check("interpreter, sampled rows", True, 0.0))
     knowledge: TensorKnowledge = field(init=False)
     _first: dict[Hashable, tuple[int, CompiledRegion]] = field(default_factory=dict)
+    _read: set[str] = field(default_factory=set)
+    """The tensors that regions read."""
 
     def __post_init__(self) -> None:
         require_bounded_fifos(self.machine)
         if self.schedule.intermediates == "dense":
-            raise SamplingError(
-                "a run on dense stand-ins (`intermediates: dense`) cannot be sampled: the interpreter computes real intermediates",
-                hint="run it without a sample",
+            why = (
+                "a run on dense stand-ins (`intermediates: dense`) cannot be sampled: the interpreter computes real intermediates"
             )
-        if self.schedule.buffers:
-            raise SamplingError(
-                "a run with reuse buffers cannot be sampled: what is in a buffer at a row depends on all rows before it",
-                hint="run it without a sample, or leave the section `buffer` out",
-            )
-        if self.schedule.preloads:
-            raise SamplingError(
-                "a run with preloaded tensors cannot be sampled: all of them is read, however few rows are",
-                hint="run it without a sample, or leave the section `preload` out",
-            )
-        if self.schedule.tiles:
-            raise SamplingError(
-                "a run in tiles cannot be sampled", hint="run it without a sample, or leave the section `tile` out"
-            )
-        if self.schedule.memories:
-            raise SamplingError(
-                "a run with a scratchpad cannot be sampled: all of a tensor is loaded into it, however few rows are read",
-                hint="run it without a sample, or leave the section `place` out",
-            )
+            raise SamplingError(why, hint="run it without a sample")
+        refusals = (
+            ("buffer", self.schedule.buffers, "with reuse buffers", "what is in a buffer at a row depends on all rows before it"),
+            ("preload", self.schedule.preloads, "with preloaded tensors", "all of them is read, however few rows are"),
+            ("tile", self.schedule.tiles, "in tiles", ""),
+            (
+                "place",
+                self.schedule.memories,
+                "with a scratchpad",
+                "all of a tensor is loaded into it, however few rows are read",
+            ),
+        )
+        for section, is_set, kind, why in refusals:
+            if is_set:
+                hint = f"run it without a sample, or leave the section `{section}` out"
+                raise SamplingError(f"a run {kind} cannot be sampled{': ' if why else ''}{why}", hint=hint)
         self.knowledge = self.estimator.knowledge(self.program, self.tensors)
 
-    def run(self, number: int, region: CompiledRegion) -> None:
+    def run(self, regions: Sequence[CompiledRegion]) -> None:
+        """Run all regions. Tensors that no later one reads are freed: intermediates of a large graph are as large as its outputs."""
+        last: dict[str, int] = {}
+        for number, region in enumerate(regions):
+            last |= dict.fromkeys((*region.graph.inputs, *region.fused.declared, *_viewed(region)), number)
+        self._read = {name for region in regions for name in (*region.graph.inputs, *_viewed(region))}
+        for number, region in enumerate(regions):
+            self._run(number, region)
+            for name, reader in last.items():
+                if reader == number and name not in self.program.outputs:
+                    self.memory.pop(name, None)
+
+    def _run(self, number: int, region: CompiledRegion) -> None:
         """Run one region. `number` is its number in the program."""
         add_views(self.memory, region.views_before)
         (estimated,) = estimator_regions([region])
@@ -101,11 +111,6 @@ class SampledRegions:
         else:
             self._measure(number, region, read, counts, key)
         add_views(self.memory, region.views_after)
-
-    def forget(self, names: Iterable[str]) -> None:
-        """Free tensors that no later region reads. Intermediates of a large graph are as large as its outputs."""
-        for name in names:
-            self.memory.pop(name, None)
 
     def _repeat(self, key: Hashable, region: CompiledRegion, counts: RegionEstimate) -> None:
         """Count a region that runs like an earlier one, whose cycles it takes over. Its values are interpreted if they are wanted."""
@@ -150,7 +155,7 @@ class SampledRegions:
 
     def _is_wanted(self, region: CompiledRegion) -> bool:
         """Return whether all values of a region are to be computed."""
-        return bool(region.fused.blocks) or any(self.wanted(result.name) for result in region.fused.results)
+        return bool(region.fused.blocks) or any(self.outputs or result.name in self._read for result in region.fused.results)
 
     def _compare_rows(self, region: CompiledRegion, sampled: SampledRun, results: Mapping[str, Tensor]) -> None:
         """Compare the sampled rows of every result with the interpreter. If there are no `results`, it computes these rows."""
@@ -172,10 +177,15 @@ class SampledRegions:
         check = self.rows_check
         self.rows_check = replace(
             check,
-            passed=check.passed and error <= TOLERANCE.get(computed.element_type.name, 0.0),
+            passed=check.passed and error <= PRECISIONS.get(computed.element_type.name, EXACT).tolerance,
             max_rel_error=max(error, check.max_rel_error),
             worst=name if error > check.max_rel_error or not check.worst else check.worst,
         )
+
+
+def _viewed(region: CompiledRegion) -> Iterator[str]:
+    """Yield the tensors that the views of a region show."""
+    return (view.source for view in (*region.views_before, *region.views_after))
 
 
 def _row_error(computed: Tensor, expected: Tensor) -> float:

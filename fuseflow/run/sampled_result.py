@@ -151,8 +151,9 @@ class SampledResult:
         """Whether FLOPs, bytes and firings were counted; else they are expected from statistics."""
         return all(r.counts.work.exact for r in self.regions)
 
-    def to_json(self) -> dict[str, Any]:
-        """Return the run as plain values. It has `sampled_cycles` in place of the `cycles` of an exact run."""
+    def to_dict(self) -> dict[str, Any]:
+        """Return the run as plain values, as `fuseflow run --sample --json` writes them. It has `sampled_cycles` in place of the `cycles`
+        of an exact run."""
         s = self.settings
         return {
             "kind": "sampled",
@@ -173,10 +174,6 @@ class SampledResult:
             "versions": versions(),
             "seconds": self.seconds.to_json(),
         }
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the run as plain values, as `fuseflow run --sample --json` writes them."""
-        return self.to_json()
 
     def to_pandas(self) -> pandas.DataFrame:
         """Return a row for each region as a `DataFrame` of pandas: sampled cycles with the ends of their interval, or exact ones where the

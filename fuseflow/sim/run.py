@@ -76,6 +76,10 @@ class Simulation:
         """The number of nodes that are no links, which count as hops."""
         return sum(node.op != Link.op for node in self.nodes)
 
+    def bytes(self, direction: str) -> int:
+        """Return the bytes that nodes asked for in a `direction`: `read` or `write`."""
+        return sum(row.bytes for row in self.traffic if row.direction == direction)
+
     @property
     def firings(self) -> int:
         """The number of firings of all nodes."""

@@ -9,7 +9,7 @@ import ast
 import hashlib
 import json
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, get_args
 
@@ -89,10 +89,6 @@ class Point:
             {name: value for name, value in (of or {}).items() if name != "name"} for of in (self.machine, self.array)
         )
         return {**machine, "array": array} if array else machine
-
-    def to_json(self) -> dict[str, Any]:
-        """Return the point as plain values."""
-        return asdict(self)
 
 
 def value_name(mode: Mode, objective: str) -> str:

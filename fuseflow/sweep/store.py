@@ -10,7 +10,7 @@ import time
 from base64 import b64decode
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, TextIO
 
@@ -149,7 +149,7 @@ class Store:
             task.key,
             task.mode,
             task.point.source,
-            json.dumps(task.point.to_json(), sort_keys=True),
+            json.dumps(asdict(task.point), sort_keys=True),
             json.dumps(dict(labels)),
             outcome.reason,
             outcome.error,

@@ -6,9 +6,10 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Protocol
 
-from fuseflow.sweep.design_space import DesignSpace, LabeledPoint, SweepFile
+from fuseflow.sweep.design_space import DesignSpace, LabeledPoint
 from fuseflow.sweep.point import ALL_MODES, Mode, Task, TaskOutcome, code_version, value_name
 from fuseflow.sweep.store import ResultRow, Store
+from fuseflow.sweep.sweep_file import SweepFile
 from fuseflow.sweep.time_left import Rest, TimeLeft
 
 MODE_WORDS: dict[Mode, str] = {"estimate": "expected ", "sample": "sampled ", "simulate": ""}

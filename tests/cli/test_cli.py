@@ -16,6 +16,7 @@ from scipy import sparse
 
 from fuseflow.cli.run_options import Target
 from fuseflow.run.compiled import Compiled
+from fuseflow.run.reference import ProgramReference
 from fuseflow.schedule import Schedule
 from fuseflow.sim.processors import PROCESSORS
 
@@ -457,7 +458,7 @@ def test_the_unexpected_is_a_message_too(
 
 
 def test_a_failed_check_is_printed_and_exits_with_1(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Compiled, "interpret", lambda self: {"z": np.array([8, 0, 1], dtype=np.float32)})
+    monkeypatch.setattr(ProgramReference, "interpret", lambda self: {"z": np.array([8, 0, 1], dtype=np.float32)})
     result = fuseflow("run", "p.ein", "--tensors", "t.yaml", "--json", "r.json")
     assert result.exit_code == 1
     assert "FAILED" in result.stdout

@@ -7,12 +7,12 @@ from pathlib import Path
 
 import jsonschema
 import pytest
-import schemas as made
 from click.testing import CliRunner, Result
 from ruamel.yaml import YAML
 
 from fuseflow.cli.main import main
 from fuseflow.filesystem.schemas import KINDS, schema_file, with_schema
+from fuseflow.interface import schemas as made
 from fuseflow.machine.files import named_machines
 from fuseflow.schedule import Schedule
 
@@ -32,7 +32,7 @@ def is_valid(kind: str, text: str) -> bool:
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_schema_is_printed_and_written(kind: str, tmp_path: Path) -> None:
     printed = fuseflow("schema", kind)
-    assert printed.exit_code == 0 and printed.stdout == made.text_of(kind)
+    assert printed.exit_code == 0 and printed.stdout == made.schema_text(kind)
     assert fuseflow("schema", kind, "-o", tmp_path / schema_file(kind)).stdout == ""
     assert (tmp_path / schema_file(kind)).read_text(encoding="utf-8") == printed.stdout
     assert tuple(made.KINDS) == KINDS

@@ -20,7 +20,8 @@ import pytest
 from command_line import fuseflow
 from sweeps import InProcessRunner, opened, write_model, write_program
 
-from fuseflow.sweep.design_space import build_space, read_sweep
+from fuseflow.sweep.design_space import build_space
+from fuseflow.sweep.sweep_file import read_sweep
 
 ROOT = Path(__file__).parents[2]
 SWEEP = """\
@@ -142,7 +143,7 @@ def test_status_says_how_much_work_is_left(here: Path) -> None:
 
 
 def test_rows_of_other_sources_are_pointed_out(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in ("report.sweep_status", "sweep.sweep"):
+    for module in ("report.sweep_table", "sweep.sweep"):
         monkeypatch.setattr(import_module(f"fuseflow.{module}"), "code_version", lambda: "another")
     assert "`--again stale`" in fuseflow("sweep", "status", "s.yaml").stdout
 

@@ -23,7 +23,7 @@ def _run(channels: int) -> tuple[int, float, float]:
     machine = load_machine("rda")
     machine = machine.model_copy(update={"memory": machine.memory.model_copy(update={"channels": channels})})
     compiled = ff.compile(ROOT / "models/gcn.py", schedule=ff.Schedule.fuse("layerwise"), machine=machine)
-    values = compiled.run(check=False).to_json()
+    values = compiled.run(check=False).to_dict()
     memories = [region["statistics"]["memory"] for region in values["regions"]]
     hits, served = (
         sum(channel[name] for memory in memories for channel in memory["channels"] for name in names)

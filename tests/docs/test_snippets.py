@@ -23,7 +23,7 @@ from fuseflow.machine.files import read_machine
 from fuseflow.plan.plan import Plan
 from fuseflow.schedule import Schedule
 from fuseflow.sparsity.spec import SparseSpec
-from fuseflow.sweep.design_space import read_sweep
+from fuseflow.sweep.sweep_file import read_sweep
 from fuseflow.tensors.tensor_listing import read_entries
 
 RUN = ("python", "console", "sh", "yaml")

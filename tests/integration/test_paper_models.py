@@ -57,7 +57,7 @@ def test_stand_ins_for_intermediates(model: str) -> None:
             assert t.format is not None and t.format.all_dense
     (a,), (b,) = (r.tensors.values() for r in results)
     assert not np.array_equal(a.to_dense(), b.to_dense())
-    assert "intermediates: dense" in results[1].to_json()["schedule"]
+    assert "intermediates: dense" in results[1].to_dict()["schedule"]
 
 
 def test_every_schedule_fits_its_model() -> None:

@@ -105,7 +105,7 @@ def test_a_sampled_run_reads_no_resident_byte(body: str, rows: int, resident: li
     assert (sampled.regions[0].sample is not None) == ("W" in resident)
     assert sampled.rows_check is None or sampled.rows_check.passed
     assert sampled.config == exact.config and sampled.config.bytes == sum(compiled.inputs()[name].nbytes for name in resident)
-    assert sampled.to_json()["config"] == sampled.to_json()["regions"][0]["config"] == exact.to_json()["config"]
+    assert sampled.to_dict()["config"] == sampled.to_dict()["regions"][0]["config"] == exact.to_dict()["config"]
     assert sampled.bytes("read") == exact.stats["bytes"]["read"]
     assert sampled.cycles.estimate == pytest.approx(exact.cycles, rel=0.1)
 

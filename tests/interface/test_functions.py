@@ -160,7 +160,6 @@ def test_tables_of_pandas() -> None:
     assert result.to_pandas("nodes").firings.sum() == regions.firings.sum()
     assert result.to_pandas("traffic").groupby("direction").bytes.sum()["read"] == result.stats["bytes"]["read"]
     assert set(result.to_pandas("fifos")) == {"region", "node", "input", "tokens", "peak"}
-    assert result.to_dict() == result.to_json()
     estimate = program.estimate()
     assert estimate.to_pandas().flops.sum() == estimate.to_dict()["flops"]
     sampled = program.run(sample=ff.Sample(fraction=0.1))

@@ -60,9 +60,9 @@ def test_lines_that_are_in_a_buffer_are_not_moved_again() -> None:
     assert moved["plain"].requests == moved["buffered"].requests
     assert moved["buffered"].moved_bytes == 20 * 40 * 4 < moved["plain"].moved_bytes
     assert moved["buffered"].hits == moved["buffered"].requests - 50
-    ports = [p for p in buffered.to_json()["regions"][0]["statistics"]["memory"]["ports"] if "buffer" in p]
+    ports = [p for p in buffered.to_dict()["regions"][0]["statistics"]["memory"]["ports"] if "buffer" in p]
     assert [(p["tensor"], p["buffer"], p["hits"]) for p in ports] == [("weight", 50, moved["buffered"].hits)]
-    assert "hits" not in str(plain.to_json()["regions"][0]["statistics"]["memory"]["ports"])
+    assert "hits" not in str(plain.to_dict()["regions"][0]["statistics"]["memory"]["ports"])
     assert buffered.regions[0].resources.buffer == 50 * 64 and plain.regions[0].resources.buffer == 0
 
 

@@ -67,7 +67,7 @@ def test_cycles_fall_with_lanes() -> None:
 
 def test_a_result_says_what_each_lane_did() -> None:
     result = compiled(Schedule.fuse("full").par(i=2)).run()
-    (region,) = json.loads(json.dumps(result.to_json()))["regions"]
+    (region,) = json.loads(json.dumps(result.to_dict()))["regions"]
     lanes = region["statistics"]["lanes"]["i"]
     assert [lane["lane"] for lane in lanes] == [0, 1]
     by_name = {node["name"]: node for node in region["statistics"]["nodes"]}

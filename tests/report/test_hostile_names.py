@@ -92,6 +92,6 @@ def test_a_terminal_shows_them_and_obeys_none(name: str, program: ff.Compiled):
 def test_the_json_of_a_result_is_ascii(program: ff.Compiled):
     names = {program.regions[0].name: HOSTILE["control"] + HOSTILE["right to left"]}
     result = program.run(check=False)
-    values = replace(result, regions=renamed(result.regions, names)).to_json()
+    values = replace(result, regions=renamed(result.regions, names)).to_dict()
     text = json_text(values)
     assert text.isascii() and json.loads(text)["regions"][0]["name"] == names[program.regions[0].name]

@@ -17,6 +17,7 @@ from fuseflow.einsum.parse import parse
 from fuseflow.run import bisection
 from fuseflow.run.bisection import bisect, explain_deviation
 from fuseflow.run.check import Difference, check_outputs
+from fuseflow.run.reference import ProgramReference
 from fuseflow.tensors import Format, pack
 
 PROGRAM = """\
@@ -205,7 +206,7 @@ def test_the_command_says_what_differs(monkeypatch, tmp_path):
     assert passed.exit_code == 0
     assert "bisect: no Einsum differs by itself: 3 were compared with the dense interpreter" in passed.stdout
     assert CliRunner().invoke(main, [*words, "--no-check"]).exit_code == 2
-    monkeypatch.setattr(ff.Compiled, "interpret", lambda self: {"w": np.zeros((4, 3))})
+    monkeypatch.setattr(ProgramReference, "interpret", lambda self: {"w": np.zeros((4, 3))})
     result = CliRunner().invoke(main, words)
     assert result.exit_code == 1
     assert "note: the largest difference of `w`: at (3, 2) it is 24, not 0" in result.stderr

@@ -51,7 +51,7 @@ def watched(program: Compiled, jobs: int, engine: Any = "fast") -> tuple[str, li
 
 
 def plain(result: Result) -> str:
-    values = result.to_json()
+    values = result.to_dict()
     return json.dumps({name: value for name, value in values.items() if name != "seconds"})
 
 

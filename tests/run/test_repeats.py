@@ -44,7 +44,7 @@ def test_repeats_count_like_the_first(machine) -> None:
     assert {name: t.format for name, t in deduplicated.tensors.items()} == {
         name: t.format for name, t in simulated.tensors.items()
     }
-    assert deduplicated.to_json()["regions"][0]["repeats"] == ["two"] and deduplicated.to_json()["regions"][0]["times"] == 2
+    assert deduplicated.to_dict()["regions"][0]["repeats"] == ["two"] and deduplicated.to_dict()["regions"][0]["times"] == 2
 
 
 def test_values_of_a_repeat_are_its_own() -> None:

@@ -49,7 +49,7 @@ def sampled_once() -> SampledResult:
 
 
 def test_seeds_reproduce(sampled_once: SampledResult) -> None:
-    one, again, other = (result.to_json() for result in (sampled_once, sampled_run(1), sampled_run(2)))
+    one, again, other = (result.to_dict() for result in (sampled_once, sampled_run(1), sampled_run(2)))
     for values in (one, again, other):
         del values["seconds"]
     assert one == again and one["regions"][0]["sample"]["taken"] > 0
@@ -112,5 +112,5 @@ def test_no_outputs_is_a_question_of_a_sample() -> None:
 
 
 def test_json_has_no_key_of_an_exact_number() -> None:
-    values = json.loads(json.dumps(gcn("full").run(sample=ff.Sample(fraction=1)).to_json()))
+    values = json.loads(json.dumps(gcn("full").run(sample=ff.Sample(fraction=1)).to_dict()))
     assert values["kind"] == "sampled" and "cycles" not in values and "cycles" not in values["regions"][0]

@@ -8,7 +8,8 @@ import pytest
 
 from fuseflow.errors import FuseFlowError
 from fuseflow.schedule import Schedule
-from fuseflow.sweep.design_space import build_space, read_sweep
+from fuseflow.sweep.design_space import build_space
+from fuseflow.sweep.sweep_file import read_sweep
 
 PROGRAM = """\
 tensor A[3, 4] csr

@@ -12,7 +12,7 @@ from torch.optim.optimizer import register_optimizer_step_post_hook
 
 import fuseflow.sparsity as sp
 from fuseflow.errors import TrainingError
-from fuseflow.run.training.into_torch import load_state
+from fuseflow.run.training.training_run import load_state
 from fuseflow.tensors import Format, pack
 from fuseflow.training.optimizers.formulas import SGD, Adam, AdamW
 from fuseflow.training.spec import Group, TrainingSpec

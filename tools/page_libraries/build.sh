@@ -8,9 +8,5 @@ npm ci --no-audit --no-fund --silent
 npx esbuild libraries.js --bundle --minify --format=iife --global-name=libraries --charset=ascii --legal-comments=none --log-level=warning \
   --banner:js="// Observable Plot (ISC, Observable, Inc.), D3 (ISC, Mike Bostock), d3-dag (MIT, Erik Brinkman) and what they need; see NOTICE of fuseflow." \
   --outfile=$into/libraries.js
-npm ls --omit=dev --all --parseable | sed 1d | LC_ALL=C sort -u | while read -r package; do
-  for licence in "$package"/LICENSE* "$package"/license*; do
-    [ -e "$licence" ] && printf '%s\n\n%s\n\n' "${package##*/node_modules/}" "$(cat "$licence")"
-  done
-done > $into/libraries.licenses.txt || true
+npm ls --omit=dev --all --parseable | sed 1d | LC_ALL=C sort -u | node licenses.js > $into/libraries.licenses.txt
 rm -rf node_modules

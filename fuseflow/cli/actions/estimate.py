@@ -14,8 +14,6 @@ from fuseflow.cli.progress import following
 from fuseflow.cli.request import ProgramRequest
 from fuseflow.cli.run_options import EnergyRequest, Target, print_energy
 from fuseflow.errors import FileError, UsageError
-from fuseflow.estimate.program import Estimator
-from fuseflow.estimate.program_estimate import ProgramEstimate
 from fuseflow.filesystem import read_json
 from fuseflow.interface.estimates import estimate_saved, estimator_of
 from fuseflow.machine.machine import Machine
@@ -65,7 +63,11 @@ def estimate(
     if scheduled is not None and on_array is not None and on_array.directory is not None:
         scheduled = scheduled.linked(on_array.linked(scheduled.compiled, quiet)[0])
     with following("estimating", quiet):
-        estimated = _saved(program, machine, estimator) if scheduled is None else scheduled.compiled.estimate(estimator)
+        if scheduled is None:
+            _refuse_options(program.path)
+            estimated = estimate_saved(program.path, program.model.tensors, machine, estimator)
+        else:
+            estimated = scheduled.compiled.estimate(estimator)
     compared = None if run is None else comparison_table(estimated, run)
     spent = None if energies is None else estimated.energy(energies)
 
@@ -90,12 +92,6 @@ def estimate(
     print_lines(out, () if array is None else assumed_lines(array))
     if spent is not None:
         print_energy(out, spent)
-
-
-def _saved(program: ProgramRequest, machine: Machine, estimator: Estimator) -> ProgramEstimate:
-    """Return the estimate of a directory of artifacts, which holds its schedule and needs no model."""
-    _refuse_options(program.path)
-    return estimate_saved(program.path, program.model.tensors, machine, estimator)
 
 
 def _refuse_options(directory: Path) -> None:

@@ -12,7 +12,7 @@ from fuseflow.errors import UsageError
 from fuseflow.filesystem.schemas import with_schema
 from fuseflow.machine.files import load_machine, machine_names, machine_summaries
 from fuseflow.memory.table_files import preset_names
-from fuseflow.report.preset_table import preset_table
+from fuseflow.report.list_tables import preset_table
 from fuseflow.yaml_text import write_yaml
 
 
@@ -39,7 +39,7 @@ def machines(name: str | None, settings: tuple[str, ...], json_file: JsonFile, q
 def data(spec: str | None, data_dir: Path | None, seed: int, json_file: JsonFile, quiet: bool) -> None:
     # Machines and operators are listed without these, which load SciPy.
     from fuseflow.frontend.data import data_sizes, list_data, load_data
-    from fuseflow.report.data_tables import data_table, file_lines, size_lines
+    from fuseflow.report.list_tables import data_table, file_lines, size_lines
 
     if spec is not None:
         sizes = data_sizes(load_data(spec, data_dir, seed))

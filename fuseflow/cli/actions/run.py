@@ -17,53 +17,39 @@ from fuseflow.errors import CheckError, FuseFlowError, UsageError
 from fuseflow.explain.slow_cut import long_run_notice
 from fuseflow.filesystem import json_text
 from fuseflow.report.tables import check_line, live_line, sampled_lines, sampled_table
-from fuseflow.run.callback_types import ProgressCallback
+from fuseflow.run.callback_types import ProgressCallback, SimulationCallback
 from fuseflow.run.check import Check
 from fuseflow.run.compiled import Compiled
 from fuseflow.schedule import Schedule
 
 if TYPE_CHECKING:
+    from rich.console import Console
+
     from fuseflow.array.placed_region import PlacedRegion
+    from fuseflow.array.settings import ArraySettings
+    from fuseflow.cli.run import Running
     from fuseflow.cli.trace_request import TraceRequest
     from fuseflow.explain.cycles import CyclesReport
+    from fuseflow.machine.machine import Machine
     from fuseflow.run.result import Result
-    from fuseflow.sampling.sample_request import Sample
+    from fuseflow.run.training.training_run import TrainingRun
 
 
 def run(
     program: ProgramRequest,
     target: Target,
     on_array: ArrayRequest | None,
-    steps: int | None,
-    simulate: int | None,
-    sample_text: str | None,
-    no_check: bool,
-    bisect: bool,
-    no_dedup: bool,
-    jobs: int | None,
-    explain: bool,
+    running: Running,
     output: ResultOutput,
     energy: EnergyRequest,
     trace: TraceRequest | None,
     dump: StageDump,
     quiet: bool,
 ) -> None:
-    _require_steps_fit(program, steps, simulate, sample_text, bisect, trace, explain)
-    if bisect and no_check:
-        raise UsageError("`--bisect` looks for what a check found, and `--no-check` makes none", hint="leave one of them out")
-    if on_array is not None and (program.model.training is not None or sample_text is not None):
-        other = "--sample" if sample_text is not None else "--train"
-        raise UsageError(
-            f"`--array` beside `{other}`", hint="leave one of them out: what is placed is a whole region of a forward"
-        )
-    if explain and output.directory is None:
-        raise UsageError("`--explain` writes what `report` shows into the directory of the run", hint="add `-o DIR`")
-    if sample_text is not None:
-        from fuseflow.sampling.sample_request import parse_sample
-
-        _refuse_with_sample(output, energy, trace, bisect, explain, jobs)
-        _run_sampled(program, target, parse_sample(sample_text), not no_check, not no_dedup, output, dump, quiet)
-        return
+    _refuse_contradictions(program.model.training is not None, on_array, running, output, trace)
+    if running.sample_text is not None:
+        _refuse_with_sample(running, output, energy, trace)
+        return _run_sampled(program, target, running, output, dump, quiet)
     energies = energy.energies(target.machine)
     output.require_writable(dump_dir=dump.directory, auto_schedule=program.auto.file, trace=None if trace is None else trace.file)
     target = replace(target, array=array_of(on_array))
@@ -77,16 +63,9 @@ def run(
         print_notices(console(stderr=True), _in_vain(compiled))
     with firings_bar(quiet, compiled) as progress:
         tracer = None if trace is None else trace.tracer(target.machine, len(compiled.regions), progress)
-        watch = None if tracer is None else tracer.watch
-        if program.model.training is None:
-            trained, result = None, scheduled.runnable.run(progress, not no_check, target.engine, not no_dedup, watch, jobs=jobs)
-        else:
-            trained = compiled.run(
-                progress, not no_check, target.engine, not no_dedup, watch, jobs=jobs, steps=steps or 1, simulate=simulate
-            )
-            result = trained.first
-        searchable = program.model.training is None and on_array is None
-        report = _explained(scheduled, target, progress) if explain else None
+        trained, result = _executed(program, scheduled, target, running, progress, None if tracer is None else tracer.watch)
+        report = _explained(scheduled, target, progress) if running.explain else None
+    searchable = program.model.training is None and on_array is None
     files = {} if report is None else _advised(scheduled, report, searchable, quiet)
     spent = None if energies is None else result.energy(energies)
     if spent is not None:
@@ -97,37 +76,63 @@ def run(
     if output.directory is not None:
         files |= _pictures(placed, result) if placed else {}
         compiled.save(output.directory, told, files)
-    output.json_file.write(lambda: scheduled.json(told.to_json() | ({} if spent is None else {"energy": spent.to_json()})))
-    out = output.json_file.console()
-    check = told.check
+    output.json_file.write(lambda: scheduled.json(told.to_dict() | ({} if spent is None else {"energy": spent.to_json()})))
+    check, out = told.check, output.json_file.console()
     passed = check is not None and check.passed
-    bisected = _bisected(compiled, target, passed, quiet) if bisect else ()
-    trace_note = None if trace is None or tracer is None else trace.write(tracer, compiled.name)
+    bisected = _bisected(compiled, target, passed, quiet) if running.bisect else ()
+    trace_note = [] if trace is None or tracer is None else [trace.write(tracer, compiled.name)]
     if not quiet:
-        if trained is not None:
-            from fuseflow.report.training_tables import phase_table, training_lines
-
-            print_pieces(out, [phase_table(result.regions), ""])
-        print_result(out, result)
-        if trained is not None:
-            print_lines(out, training_lines(trained))
-        out.print(check_line(check), soft_wrap=True)
-        print_lines(out, [live_line(result.live_bytes)] if compiled.schedule.recomputed else [])
-        print_notices(out, [notice for notice in result.settings.notices if notice not in _in_vain(compiled)])
-        print_lines(out, [] if trace_note is None else [trace_note])
+        _print_run(out, compiled, result, trained)
+        print_lines(out, trace_note)
     print_lines(out, [f"bisect: {line}" for line in bisected] if passed else [])
     output.print_tables(out, result)
     if on_array is not None and output.resources:
-        from fuseflow.array.capacity import tile_use
-        from fuseflow.report.array_tables import assumed_lines, tile_table
-
-        uses = ((region.name, tile_use(region.graph, on_array.array, target.machine)) for region in compiled.regions)
-        print_pieces(out, ["", tile_table(on_array.array, uses)])
-        print_lines(out, assumed_lines(on_array.array))
+        _print_tiles(out, compiled, on_array.array, target.machine)
     if spent is not None:
         print_energy(out, spent)
     if check is not None:
         _require_passed(check, compiled.selection_notices, bisected)
+
+
+def _executed(
+    program: ProgramRequest,
+    scheduled: ScheduledProgram,
+    target: Target,
+    running: Running,
+    progress: ProgressCallback | None,
+    watch: SimulationCallback | None,
+) -> tuple[TrainingRun | None, Result]:
+    """Run a program. Return its steps if it is a training step, and the result of the only or first one."""
+    check, dedup, jobs = not running.no_check, not running.no_dedup, running.jobs
+    if program.model.training is None:
+        return None, scheduled.runnable.run(progress, check, target.engine, dedup, watch, jobs=jobs)
+    steps, simulate = running.steps or 1, running.simulate
+    trained = scheduled.compiled.run(progress, check, target.engine, dedup, watch, jobs=jobs, steps=steps, simulate=simulate)
+    return trained, trained.first
+
+
+def _print_run(out: Console, compiled: Compiled, result: Result, trained: TrainingRun | None) -> None:
+    """Print the tables of a run, the outcome of its check, and its notices."""
+    if trained is not None:
+        from fuseflow.report.training_tables import phase_table, training_lines
+
+        print_pieces(out, [phase_table(result.regions), ""])
+    print_result(out, result)
+    if trained is not None:
+        print_lines(out, training_lines(trained))
+    out.print(check_line((trained or result).check), soft_wrap=True)
+    print_lines(out, [live_line(result.live_bytes)] if compiled.schedule.recomputed else [])
+    print_notices(out, [notice for notice in result.settings.notices if notice not in _in_vain(compiled)])
+
+
+def _print_tiles(out: Console, compiled: Compiled, array: ArraySettings, machine: Machine) -> None:
+    """Print the tiles that each region takes on an array."""
+    from fuseflow.array.capacity import tile_use
+    from fuseflow.report.array_tables import assumed_lines, tile_table
+
+    uses = ((region.name, tile_use(region.graph, array, machine)) for region in compiled.regions)
+    print_pieces(out, ["", tile_table(array, uses)])
+    print_lines(out, assumed_lines(array))
 
 
 def _pictures(placed: Mapping[str, PlacedRegion], result: Result) -> dict[str, str]:
@@ -143,29 +148,32 @@ def _pictures(placed: Mapping[str, PlacedRegion], result: Result) -> dict[str, s
     }
 
 
-def _require_steps_fit(
-    program: ProgramRequest,
-    steps: int | None,
-    simulate: int | None,
-    sample_text: str | None,
-    bisect: bool,
-    trace: TraceRequest | None,
-    explain: bool,
+def _refuse_contradictions(
+    training: bool, on_array: ArrayRequest | None, running: Running, output: ResultOutput, trace: TraceRequest | None
 ) -> None:
-    """Raise `UsageError` for `--steps` and `--simulate` without what they need, and beside options that they do not go with."""
-    training = program.model.training is not None
-    given = {"--steps": steps is not None, "--simulate": simulate is not None}
+    """Raise `UsageError` for options without what they need, and beside options that they do not go with."""
+    given = {"--steps": running.steps is not None, "--simulate": running.simulate is not None}
     for option, is_given in given.items():
         if is_given and not training:
             raise UsageError(f"`{option}` without `--train`", hint="it is of training steps")
-    if simulate is not None and steps is None:
+    if running.simulate is not None and running.steps is None:
         raise UsageError("`--simulate` without `--steps`", hint="say how many steps there are: `--steps 10`")
-    single = {"--sample": sample_text is not None, "--trace": trace is not None, "--explain": explain}
+    sampled = running.sample_text is not None
+    single = {"--sample": sampled, "--trace": trace is not None, "--explain": running.explain}
     for option, is_given in single.items():
-        if is_given and steps is not None:
+        if is_given and running.steps is not None:
             raise UsageError(f"`{option}` is of one step", hint="leave `--steps` out")
-    if bisect and training:
+    if running.bisect and training:
         raise UsageError("`--bisect` compares the values of a forward, not of a training step", hint="leave `--train` out")
+    if running.bisect and running.no_check:
+        raise UsageError("`--bisect` looks for what a check found, and `--no-check` makes none", hint="leave one of them out")
+    if on_array is not None and (training or sampled):
+        other = "--sample" if sampled else "--train"
+        raise UsageError(
+            f"`--array` beside `{other}`", hint="leave one of them out: what is placed is a whole region of a forward"
+        )
+    if running.explain and output.directory is None:
+        raise UsageError("`--explain` writes what `report` shows into the directory of the run", hint="add `-o DIR`")
 
 
 def _in_vain(compiled: Compiled) -> tuple[str, ...]:
@@ -212,19 +220,17 @@ def _require_passed(check: Check, notices: Sequence[str], bisected: Sequence[str
         raise CheckError(check.problem, notes=(*check.notes, *bisected), hint="\n".join(notices))
 
 
-def _refuse_with_sample(
-    output: ResultOutput, energy: EnergyRequest, trace: TraceRequest | None, bisect: bool, explain: bool, jobs: int | None
-) -> None:
+def _refuse_with_sample(running: Running, output: ResultOutput, energy: EnergyRequest, trace: TraceRequest | None) -> None:
     """Raise `UsageError` for an option that needs every cycle of a run, and for `--jobs`."""
-    if jobs is not None:
+    if running.jobs is not None:
         raise UsageError("`--jobs` beside `--sample`, which runs one region at a time", hint="leave one of them out")
     needs = {
         "--trace": trace is not None,
         "--top": output.top is not None,
         "--memory": output.memory,
         "--energy": energy.wanted,
-        "--bisect": bisect,
-        "--explain": explain,
+        "--bisect": running.bisect,
+        "--explain": running.explain,
     }
     if option := next((option for option, given in needs.items() if given), ""):
         needed = f"`{option}` needs every cycle of a run, and `--sample` runs a part of it"
@@ -232,24 +238,21 @@ def _refuse_with_sample(
 
 
 def _run_sampled(
-    program: ProgramRequest,
-    target: Target,
-    sample: Sample,
-    check: bool,
-    dedup: bool,
-    output: ResultOutput,
-    dump: StageDump,
-    quiet: bool,
+    program: ProgramRequest, target: Target, running: Running, output: ResultOutput, dump: StageDump, quiet: bool
 ) -> None:
+    from fuseflow.sampling.sample_request import parse_sample
+
+    sample = parse_sample(running.sample_text or "")
     output.require_writable(dump_dir=dump.directory, auto_schedule=program.auto.file)
     scheduled = program.compile(target, quiet=quiet, observe=dump, sample=sample)
     if not quiet:
         print_notices(console(stderr=True), _in_vain(scheduled.compiled))
     with firings_bar(quiet, scheduled.compiled) as progress:
+        check, dedup = not running.no_check, not running.no_dedup
         result = scheduled.compiled.run(progress, check, target.engine, dedup, sample=sample)
     if output.directory is not None:
         scheduled.compiled.save(output.directory, result)
-    output.json_file.write(lambda: scheduled.json(result.to_json()))
+    output.json_file.write(lambda: scheduled.json(result.to_dict()))
     out = output.json_file.console()
     if not quiet:
         print_pieces(out, [sampled_table(result), *sampled_lines(result)])

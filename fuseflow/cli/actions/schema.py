@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from fuseflow.cli.common import require_writable_file, write_out
-from fuseflow.filesystem.schemas import schema_text
+from fuseflow.interface.schemas import schema_text
 
 
 def schema(kind: str, output: Path | None, quiet: bool) -> None:

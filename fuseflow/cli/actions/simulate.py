@@ -59,7 +59,7 @@ def simulate(
     result = Result(settings, simulation.outputs, (region,), None, seconds, loading=loading)
     if output.directory is not None:
         save_run(output.directory, result)
-    output.json_file.write(result.to_json)
+    output.json_file.write(result.to_dict)
     if quiet and not output.has_tables:
         return
     out = output.json_file.console()

@@ -19,7 +19,7 @@ from fuseflow.interface import sweeps
 from fuseflow.report import sweep_table as tables
 from fuseflow.report.sweep_plot import FigureFile
 from fuseflow.report.sweep_plot import write_figures as draw
-from fuseflow.report.sweep_status import count_progress, status_json, status_lines
+from fuseflow.report.sweep_table import count_progress, status_json, status_lines
 from fuseflow.report.table_width import print_table
 from fuseflow.sweep.design_space import DesignSpace, LabeledPoint
 from fuseflow.sweep.point import Task, TaskOutcome

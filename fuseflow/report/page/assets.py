@@ -9,9 +9,7 @@ from typing import Any
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
 
-from fuseflow.report.page.figures import script_json
-from fuseflow.report.page.html_tables import number_text
-from fuseflow.report.page.svg import element
+from fuseflow.report.page.html_elements import element, number_text, script_json
 from fuseflow.report.page.things import Things
 from fuseflow.yaml_text import block_yaml
 

@@ -1,11 +1,16 @@
-"""The catalog of a page: all things of a run, with the facts that the page shows for each, and their links."""
+"""The catalog of a page: all things of a run, with the facts that the page shows for each, and their links.
+
+Every part of a page says in one way what limits a region: as the critical path says where one is known. Without one, the busiest node and
+the memory are compared with the cycles of the region.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
-from fuseflow.report.limits import region_limit
+from fuseflow.report.cycle_tables import STEP_WORDS
 from fuseflow.report.page.run_directory import StoredRun, Values
 from fuseflow.report.page.things import Things
 from fuseflow.samml.nodes import Graph, Primitive
@@ -218,3 +223,43 @@ def _add_tensors(things: Things, stored: StoredRun) -> None:
         if result is not None:
             result.link("defined by", [einsum])
             einsum.link("defines", [result])
+
+
+NEAR_ROOFLINE = 1.25
+"""The factor of its roofline below which the roofline limits a region whose critical path is not known."""
+
+
+@dataclass(frozen=True, slots=True)
+class Limit:
+    """What limits a region: a sentence without its full stop, few words for a table, and the node, if it is one node."""
+
+    sentence: str
+    words: str
+    node: str | None = None
+
+
+def region_limit(region: Mapping[str, Any], explained: Mapping[str, Any] | None) -> Limit | None:
+    """Return what limits a region of a result, given what `explain cycles` says of it; None for a region without nodes."""
+    if explained is not None:
+        on_path = path_cycles(explained)  # explanations of earlier versions do not name what limits a region
+        node = explained.get("limits") or max(on_path, key=lambda node: on_path[node], default=None)
+        words = STEP_WORDS.get(explained.get("limit_kind", ""))
+        return Limit(explained["bottleneck"], ", ".join(filter(None, (node, words and words.limit))), node)
+    nodes, cycles, roof = region["statistics"]["nodes"], region["cycles"], region["roofline"]
+    if not nodes:
+        return None
+    busiest = max(nodes, key=lambda node: node["occupied"])
+    name, share = busiest["name"], 100 * busiest["occupied"] / cycles if cycles else 0.0
+    is_near = cycles <= NEAR_ROOFLINE * roof["bound"]
+    if is_near and roof["bound"] == roof["compute"]:
+        sentence = (
+            f"limited by the work of `{name}` ({busiest['op']}), its busiest node, which works in {share:.0f} % of the cycles"
+        )
+        return Limit(sentence, f"{name}, work", name)
+    if is_near:
+        share = 100 * roof["memory"] / cycles
+        return Limit(
+            f"limited by the bandwidth of the memory: moving the bytes takes {share:.0f} % of the cycles at least", "bandwidth"
+        )
+    sentence = f"limited by waits: `{name}` ({busiest['op']}), its busiest node, works in {share:.0f} % of the cycles; "
+    return Limit(f"{sentence}`--explain` says what is waited for", "waits")

@@ -6,20 +6,19 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
+from markupsafe import Markup
+
 from fuseflow.loop_progress import counted
-from fuseflow.report.limits import region_limit
 from fuseflow.report.page.assets import compact, render
-from fuseflow.report.page.catalog import change_texts, explained_region
-from fuseflow.report.page.charts import RooflinePoint, roofline
+from fuseflow.report.page.catalog import change_texts, explained_region, region_limit
+from fuseflow.report.page.charts import BarPart, RooflinePoint, roofline, time_bar
 from fuseflow.report.page.graph_drawings import Drawing, draw_graph
-from fuseflow.report.page.html_tables import Cell, Column, Link, html_table
+from fuseflow.report.page.html_elements import Cell, Column, Link, element, html_table
 from fuseflow.report.page.page import printable
 from fuseflow.report.page.regions import repeated_label
 from fuseflow.report.page.run_directory import StoredRun, Values
 from fuseflow.report.page.run_pairs import NodePair, RegionPair, node_pairs, region_pairs, speed_up, speed_up_table
-from fuseflow.report.page.svg import Markup, element
 from fuseflow.report.page.things import Kind, Thing, Things
-from fuseflow.report.page.time_bars import BarPart, time_bar
 from fuseflow.yaml_text import block_yaml
 
 SIDES = ("A", "B")
@@ -169,20 +168,16 @@ def _differences(before: Values, after: Values) -> Markup | None:
     """Return a table of the settings that differ between the runs `before` and `after`, or None if none does."""
     keys = ("model", "data", "options", "seed", "machine", "schedule", "engine", "versions")
     changed = [key for key in keys if before.get(key) != after.get(key)]
-    rows: list[tuple[Cell, ...]] = [
-        (key, *(_code(run.get(key)) if key == "schedule" else _text(run.get(key)) for run in (before, after))) for key in changed
-    ]
+    rows: list[tuple[Cell, ...]] = []
+    for key in changed:
+        texts = [_text(run.get(key)) for run in (before, after)]
+        rows.append((key, *(element("pre", element("code", block_yaml(text))) if key == "schedule" else text for text in texts)))
     first, second = (dict(_flat(run["machine_settings"])) for run in (before, after))
     for key in dict.fromkeys((*first, *second)):
         if first.get(key) != second.get(key):
             rows.append((f"machine: {key}", _text(first.get(key)), _text(second.get(key))))
     columns = [Column(head, words=True) for head in ("what", "A", "B")]
     return html_table(columns, rows, sortable=False) if rows else None
-
-
-def _code(value: Any) -> Markup:
-    """Return YAML as a block of code, line by line."""
-    return element("pre", element("code", block_yaml(_text(value))))
 
 
 def _text(value: Any) -> str:

@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import networkx as nx
+from markupsafe import Markup
 
-from fuseflow.report.page.figures import figure
-from fuseflow.report.page.svg import Markup, shorten, shorten_middle
+from fuseflow.report.page.html_elements import figure, shorten, shorten_middle
 from fuseflow.report.page.things import Kind, Thing, number_of
 from fuseflow.samml.node import Role
 from fuseflow.samml.nodes import Graph, Primitive

@@ -9,17 +9,25 @@ from itertools import pairwise
 from pathlib import PurePath
 from typing import Any
 
-from fuseflow.report.limits import Limit, region_limit
-from fuseflow.report.page.catalog import WAITS, explained_region, fifo_capacities, node_processes, node_shares, path_cycles
-from fuseflow.report.page.charts import RooflinePoint
+from markupsafe import Markup
+
+from fuseflow.report.page.catalog import (
+    WAITS,
+    Limit,
+    explained_region,
+    fifo_capacities,
+    node_processes,
+    node_shares,
+    path_cycles,
+    region_limit,
+)
+from fuseflow.report.page.charts import LENS, STATES, ZOOM, RooflinePoint, stall_strip
 from fuseflow.report.page.graph_drawings import Drawing, draw_graph, draw_order
-from fuseflow.report.page.html_tables import Bar, Cell, Column, Link, fusion_table, html_table
+from fuseflow.report.page.html_elements import Bar, Cell, Column, Link, element, fusion_table, html_table
 from fuseflow.report.page.run_directory import StoredRun, Values
-from fuseflow.report.page.svg import Markup, element
 from fuseflow.report.page.things import Kind, Thing, Things
-from fuseflow.report.page.time_bars import LENS, STATES, ZOOM, stall_strip
 from fuseflow.report.tables import names_label
-from fuseflow.run.program_json import CONTEXT
+from fuseflow.run.artifacts import CONTEXT
 
 LISTED_FIFOS = 200
 """The number of FIFOs that are listed, the fullest first."""
@@ -78,13 +86,14 @@ def region_page(values: Values, stored: StoredRun, things: Things) -> RegionPage
     if compiled is not None and graph is not None:
         path = {node: spent / max(cycles, 1) for node, spent in on_path.items()}
         drawing = draw_graph(graph, compiled["places"], by_name, cycles, names.find, path)
+    bound = values["roofline"]["bound"]
     loops, constraints = ((), ()) if compiled is None else (compiled["loops"], compiled["constraints"])
     heads = [Column(head, words=True) for head in ("loop", "before", "why")]
     return RegionPage(
         label=repeated_label(values),
         thing=names.region,
         values=values,
-        over=_over_roofline(values),
+        over=f"{cycles / bound:.2f} times the {bound:,} cycles of its roofline" if bound else "no work",
         order=() if compiled is None else tuple(compiled["order"]),
         span=einsum_span(values["einsums"]),
         sentences=tuple(_sentences(values)),
@@ -215,12 +224,6 @@ def _sentences(values: Values) -> Iterator[str]:
             lines, hits = (sum(port[name] for port in buffered) for name in ("requests", "hits"))
             found = f"{hits:,} are in it ({100 * hits / max(lines, 1):.0f} %)"
             yield f"Of the {lines:,} lines that ports with a reuse buffer ask for, {found}."
-
-
-def _over_roofline(values: Values) -> str:
-    """Return how many times the cycles of the roofline a region takes, in words."""
-    cycles, bound = values["cycles"], values["roofline"]["bound"]
-    return f"{cycles / bound:.2f} times the {bound:,} cycles of its roofline" if bound else "no work"
 
 
 def _occupied(resources: Values) -> str:

@@ -14,12 +14,11 @@ from fuseflow.filesystem import read_json, read_text
 from fuseflow.report.cycle_tables import CYCLES_FILE
 from fuseflow.report.cycle_tables import SCHEMA as CYCLES_SCHEMA
 from fuseflow.report.resource_tables import ENERGY_FILE
-from fuseflow.run.artifacts import ARRAY_PICTURE, REGION_FILE, REGION_SCHEMA, region_folder
+from fuseflow.run.artifacts import ARRAY_PICTURE, PROGRAM_FILE, PROGRAM_SCHEMA, REGION_FILE, REGION_SCHEMA, region_folder
 from fuseflow.run.directory_names import MANIFEST, TRAINING_FILE
-from fuseflow.run.program_json import PROGRAM_FILE, PROGRAM_SCHEMA
 from fuseflow.run.result import SCHEMA
 from fuseflow.run.run_archive import unpack_run
-from fuseflow.run.training.training_values import SCHEMA as TRAINING_SCHEMA
+from fuseflow.run.training.training_run import SCHEMA as TRAINING_SCHEMA
 from fuseflow.samml import text as samml_text
 from fuseflow.samml.nodes import Graph
 from fuseflow.samml.verify import verify

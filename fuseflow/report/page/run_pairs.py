@@ -9,13 +9,13 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
+from markupsafe import Markup
 from networkx.utils import UnionFind
 
 from fuseflow.report.page.catalog import WAITS, node_processes
-from fuseflow.report.page.html_tables import Bar, Cell, Column, Link, html_table
+from fuseflow.report.page.html_elements import Bar, Cell, Column, Link, html_table
 from fuseflow.report.page.regions import repeated_label
 from fuseflow.report.page.run_directory import StoredRun, Values
-from fuseflow.report.page.svg import Markup
 
 _COPY = re.compile(r"'\d+$")
 """The end of a name that tells nodes of one name in a region apart."""

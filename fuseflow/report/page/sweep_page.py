@@ -7,13 +7,14 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from markupsafe import Markup
+
 from fuseflow.errors import FileError
 from fuseflow.report.page.assets import render
 from fuseflow.report.page.charts import ParetoPoint, pareto_chart, pareto_front
-from fuseflow.report.page.html_tables import Cell, Column, Link, html_table
+from fuseflow.report.page.html_elements import Cell, Column, Link, html_table
 from fuseflow.report.page.page import packed_page, page, printable
 from fuseflow.report.page.run_directory import read_packed_run
-from fuseflow.report.page.svg import Markup
 from fuseflow.report.page.things import Thing, Things
 from fuseflow.report.sweep_table import Record, SweepRows, records, shared_values
 from fuseflow.sweep.design_space import LabeledPoint

@@ -30,21 +30,13 @@ class PhaseCost:
 
 def phase_costs(regions: Iterable[RegionResult]) -> list[PhaseCost]:
     """Return the costs of the regions of a training step, by phases and in the order in which these begin."""
-    costs = dict[tuple[str, ...], PhaseCost]()
+    costs = dict[tuple[str, ...], list[int]]()
     for region in regions:
         run = region.simulation
-        read, written = (sum(t.bytes for t in run.traffic if t.direction == direction) for direction in ("read", "write"))
+        numbers = (1, region.cycles, run.flops, run.bytes("read"), run.bytes("write"))
         for key in (region_phases(region), *map(region_phases, region.repeats)):
-            so_far = costs.get(key, PhaseCost(key, 0, 0, 0, 0, 0))
-            costs[key] = PhaseCost(
-                key,
-                so_far.regions + 1,
-                so_far.cycles + region.cycles,
-                so_far.flops + run.flops,
-                so_far.read + read,
-                so_far.written + written,
-            )
-    return sorted(costs.values(), key=lambda cost: [PHASES.index(name) for name in cost.phases])
+            costs[key] = [sum(pair) for pair in zip(costs.get(key, [0] * len(numbers)), numbers, strict=True)]
+    return [PhaseCost(key, *costs[key]) for key in sorted(costs, key=lambda key: [PHASES.index(name) for name in key])]
 
 
 def region_phases(region: RegionResult | RegionRepeat | CompiledRegion) -> tuple[str, ...]:

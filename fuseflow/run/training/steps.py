@@ -12,13 +12,17 @@ from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias
 
+from fuseflow.einsum.blocks import guard_data, tensors_to_blocks, tensors_to_elements
 from fuseflow.einsum.nodes import Program, TensorType
 from fuseflow.einsum.phases import GRADIENT, LOSS, NEXT, carried_inputs
 from fuseflow.einsum.sparse_arrays import Operand, dense
 from fuseflow.errors import UsageError, did_you_mean
+from fuseflow.frontend.imported_program import Source
+from fuseflow.frontend.source_values import holding, packed_values
 from fuseflow.lower.regions import CompiledRegion
-from fuseflow.run.check import Check
-from fuseflow.run.isolated_regions import combine_checks
+from fuseflow.machine.machine import Machine
+from fuseflow.run.check import Check, combine_checks
+from fuseflow.run.input_tensors import inputs_of, user_inputs
 from fuseflow.run.result import Result
 from fuseflow.run.training.step_values import StepInterpreter, packed_like, places_of
 from fuseflow.run.training.training_run import TrainingRun, TrainingStep
@@ -91,7 +95,8 @@ class StepRunner:
         if self.plan.gradients and not gradients:
             raise UsageError(f"`{self.program.name}` has no output `{GRADIENT}.X`", hint="leave `gradients` out")
         fills = {tensor.name: tensor.fill for tensor in self.program.inputs}  # a dense tensor may be written with another one
-        self.tensors |= {name: _copied(self.tensors[name]) for name in carried.values() if name in self.tensors}
+        own = ((name, self.tensors[name]) for name in carried.values() if name in self.tensors)
+        self.tensors |= {name: replace(tensor, values=tensor.values.copy()) for name, tensor in own}  # and not arrays of the user
         steps, batches = list[TrainingStep](), iter(self.plan.batches) if self.plan.batches is not None else None
         for number in range(1, self.plan.steps + 1):
             self.tensors |= self.pack(self._given(batches, number, carried))
@@ -203,12 +208,42 @@ def _attributes(type: TensorType) -> dict[str, str]:
     }
 
 
-def _copied(tensor: Tensor) -> Tensor:
-    """Return a tensor that shares no values with arrays of the user, such as the parameters of a model."""
-    return replace(tensor, values=tensor.values.copy())
-
-
 def _packed_by_value(values: Operand, like: Tensor) -> Tensor:
     """Pack the values of an output that nothing reads again, which are not the implicit one, in the format of `like`."""
     type = like.element_type
     return pack(type.hold(dense(values)), like.format, like.fill, type=type)
+
+
+def run_steps(
+    source: Source,
+    program: Program,
+    regions: tuple[CompiledRegion, ...],
+    machine: Machine,
+    plan: StepPlan,
+    simulate: Callable[[Source], Result],
+) -> TrainingRun:
+    """Run several steps. `simulate` runs the program on a source that holds the inputs of one step. Raise `UsageError` for a program whose
+    outputs are no inputs of the next step, and for too few batches."""
+    declared = program.declared
+
+    def in_elements(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
+        """Return tensors with all elements of the blocks that they store something of, as an output in blocks has them."""
+        return tensors_to_elements(declared, tensors_to_blocks(declared, tensors))
+
+    def packed(values: Mapping[str, Any]) -> dict[str, Tensor]:
+        """Return values of some inputs as the program stores them, but in single elements."""
+        tensors = packed_values(source, values, declared)
+        types = [t for t in user_inputs(source, program) if t.name in tensors]
+        return in_elements(inputs_of(holding(source, tensors), types))
+
+    available = [t for t in user_inputs(source, program) if t.name in source.tensors]
+    guards = {t.name: guard_data(t) for t in program.inputs if t.name not in source.program.declared}
+    return StepRunner(
+        program,
+        regions,
+        in_elements(inputs_of(source, available)),
+        packed,
+        lambda tensors: simulate(holding(source, tensors)),
+        StepInterpreter(program, machine.is_wide, tensors_to_elements(declared, guards)),
+        plan,
+    ).run()

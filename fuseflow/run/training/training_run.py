@@ -1,23 +1,27 @@
-"""The result of steps: losses, cycles, the first step in full, and the state at the end."""
+"""The result of steps: losses, cycles, the first step in full, and the state at the end, which a PyTorch model can take over."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
+from fuseflow.costs.live_bytes import lifetimes, live_bytes_by_region, written_bytes
+from fuseflow.einsum.nodes import Program
+from fuseflow.errors import UsageError, did_you_mean
 from fuseflow.notebook_table import SummaryTable
 from fuseflow.run.check import Check
 from fuseflow.run.result import RegionResult, Result, check_json
 from fuseflow.run.settings import Settings
+from fuseflow.run.training.phase_costs import PhaseCost, phase_costs, region_phases, stored_for_later
 from fuseflow.tensors import Tensor
 
 if TYPE_CHECKING:
     import pandas
     import torch
 
-    from fuseflow.run.training.phase_costs import PhaseCost
+    from fuseflow.lower.regions import CompiledRegion
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,11 +115,9 @@ class TrainingRun:
     def load_into(self, model: torch.nn.Module, optimizer: torch.optim.Optimizer | None = None) -> None:
         """Write the state after the last step into a PyTorch model whose parameters and buffers have the names of the inputs, and into its
         optimizer if there is one, which can go on from there. Raise `UsageError` for a name or a shape that the model does not have."""
-        from fuseflow.run.training.into_torch import load_state  # which loads PyTorch
-
         load_state(self.state, len(self.steps), model, optimizer)
 
-    def to_json(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, Any]:
         """Return the run as plain values: the first step as any run, with its own check, and a row for each step."""
         rows = [{"step": s.number, "loss": s.loss, "cycles": s.cycles, "simulated": s.simulated} for s in self.steps]
         training = {
@@ -124,11 +126,7 @@ class TrainingRun:
             "notes": list(self.notes),
             "check": check_json(self.check),
         }
-        return {**self.first.to_json(), "training": training}
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the run as plain values: the first step as any run, with its own check, and a row for each step."""
-        return self.to_json()
+        return {**self.first.to_dict(), "training": training}
 
     def to_pandas(self) -> pandas.DataFrame:
         """Return a row for each step as a `DataFrame` of pandas: its loss, that of PyTorch's own run, its cycles, and the step that was
@@ -150,8 +148,6 @@ class TrainingRun:
     @property
     def phase_costs(self) -> tuple[PhaseCost, ...]:
         """The regions, cycles, FLOPs and bytes of the first step by phase: forward, loss, gradient and update."""
-        from fuseflow.run.training.phase_costs import phase_costs  # few read it
-
         return tuple(phase_costs(self.regions))
 
     @property
@@ -179,3 +175,64 @@ def _ranges(numbers: Iterable[int]) -> str:
     """
     runs = [[number for _, number in run] for _, run in groupby(enumerate(numbers), key=lambda pair: pair[1] - pair[0])]
     return ", ".join(str(run[0]) if len(run) == 1 else f"{run[0]}-{run[-1]}" for run in runs)
+
+
+def load_state(state: Mapping[str, Tensor], steps: int, model: torch.nn.Module, optimizer: torch.optim.Optimizer | None) -> None:
+    """Write the state after some steps into a model, and into an optimizer if there is one: `layer.weight` is a parameter or a buffer, and
+    `layer.weight.momentum_buffer` a state of it. Optimizers that count their steps count these, too.
+
+    Raise `UsageError` for a name that is none of the model, and for another number of elements.
+    """
+    import torch
+
+    from fuseflow.training.reference import stored_as  # loads PyTorch, too
+
+    parameters = dict(model.named_parameters())
+    held = {**parameters, **dict(model.named_buffers())}
+    loaded = dict[str, torch.Tensor]()  # all are checked before the first is written
+    for name, tensor in state.items():
+        like = held.get(name, parameters.get(_owner(name, parameters)))
+        if like is None:
+            raise UsageError(f"the model has no parameter or buffer `{name}`", hint=did_you_mean(name, held))
+        if like.numel() != tensor.to_dense().size:
+            raise UsageError(f"`{name}` has the shape {list(like.shape)} in the model, and {list(tensor.shape)} in the program")
+        loaded[name] = stored_as(like.detach(), torch.from_numpy(tensor.to_dense()).reshape(like.shape).to(like.dtype))
+    with torch.no_grad():
+        for name in loaded.keys() & held.keys():
+            held[name].copy_(loaded[name])
+    if optimizer is None:
+        return
+    for name in loaded.keys() - held.keys():
+        owner = _owner(name, parameters)
+        optimizer.state[parameters[owner]][name.removeprefix(f"{owner}.")] = loaded[name]
+    if not isinstance(optimizer, torch.optim.SGD):
+        for name in loaded.keys() & parameters.keys():
+            counted = optimizer.state[parameters[name]]
+            counted["step"] = counted.get("step", torch.tensor(0.0)) + steps
+
+
+def _owner(name: str, parameters: Mapping[str, torch.Tensor]) -> str:
+    """Return the longest name of a parameter that a state has before its own, or '' if there is none."""
+    return max((parameter for parameter in parameters if name.startswith(f"{parameter}.")), key=len, default="")
+
+
+SCHEMA = 1
+"""The schema of the values of `training_values`."""
+
+
+def training_values(program: Program, regions: Sequence[CompiledRegion], run: TrainingRun) -> dict[str, Any]:
+    """Return what is told of the steps of a program, and not of their first one alone, as plain values: losses, costs by phase, the bytes
+    of intermediates that are alive in each region, and what is stored for the backward."""
+    written = written_bytes(run.first.stats)
+    steps = [(region.graph, region.views) for region in regions]
+    alive = live_bytes_by_region(lifetimes(steps, program.outputs), written, len(steps))
+    return {
+        "schema": SCHEMA,
+        **run.to_dict()["training"],
+        "phases": [asdict(cost) for cost in phase_costs(run.regions)],
+        "live": [
+            {"region": region.name, "phases": list(region_phases(region)), "bytes": int(number)}
+            for region, number in zip(regions, alive, strict=True)
+        ],
+        "stored": [asdict(row) for row in stored_for_later(program, regions, written)],
+    }

@@ -14,7 +14,8 @@ import fuseflow as ff
 from fuseflow.cli.main import main
 from fuseflow.errors import DataError
 from fuseflow.frontend.data import Data, load_data
-from fuseflow.sweep.design_space import build_space, read_sweep
+from fuseflow.sweep.design_space import build_space
+from fuseflow.sweep.sweep_file import read_sweep
 
 MODELS = Path(__file__).resolve().parents[3] / "models"
 

@@ -28,7 +28,7 @@ def run(format: str = "", **arguments):
 
 def test_plain_values() -> None:
     result = run(steps=3)
-    values = json.loads(json.dumps(result.to_json()))
+    values = json.loads(json.dumps(result.to_dict()))
     assert [row["loss"] for row in values["training"]["steps"]] == [20, 5, 1.25]
     assert [row["simulated"] for row in values["training"]["steps"]] == [1, 1, 1]
     assert values["training"]["check"]["passed"] and values["training"]["notes"] == ["cycles of step 1 hold for steps 1-3"]

@@ -151,7 +151,7 @@ def _yaml_readers(path: Path) -> dict[str, Callable[[str], object]]:
     from fuseflow.plan.plan import Plan
     from fuseflow.schedule import Schedule
     from fuseflow.sparsity.spec import SparseSpec
-    from fuseflow.sweep.design_space import read_sweep
+    from fuseflow.sweep.sweep_file import read_sweep
     from fuseflow.tensors.tensor_listing import read_entries
 
     return {

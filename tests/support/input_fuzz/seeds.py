@@ -63,7 +63,7 @@ def compiled(machine: str = "rda") -> ff.Compiled:
 
 @cache
 def result_json(machine: str = "rda") -> bytes:
-    return json_text(compiled(machine).run().to_json()).encode()
+    return json_text(compiled(machine).run().to_dict()).encode()
 
 
 def _bytes(write: Callable[[io.BytesIO], object]) -> bytes:
@@ -196,7 +196,8 @@ def sweep_store() -> list[bytes]:
 
 @cache
 def sweep_points() -> tuple:  # type: ignore[type-arg]
-    from fuseflow.sweep.design_space import build_space, read_sweep
+    from fuseflow.sweep.design_space import build_space
+    from fuseflow.sweep.sweep_file import read_sweep
 
     return build_space(read_sweep(ROOT / "schedules/sweeps/gcn.yaml")).points
 

@@ -1,4 +1,4 @@
-"""Write the JSON schemas of the YAML files that users write, `python tools/schemas.py`, from the declarations of their readers.
+"""JSON schemas (draft 2020-12) of the YAML files that users write, for editors, made from the declarations of their readers.
 
 A schema says which keys there are and which types their values have. What depends on several keys, or on the model, its reader says.
 """
@@ -7,12 +7,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
-from pathlib import Path
 from typing import Any
 
 from pydantic import TypeAdapter
 
-from fuseflow.array.settings import ArraySettings, array_names
+from fuseflow.array.settings import ArraySettings
 from fuseflow.machine.files import named_machines
 from fuseflow.machine.machine import Machine
 from fuseflow.memory.settings import HBM2, OWN_TABLE, memory_models
@@ -23,15 +22,13 @@ from fuseflow.samml.files import LIST_KEYS
 from fuseflow.schedule.section import Named, Section, Word
 from fuseflow.schedule.sections import SECTIONS
 from fuseflow.sparsity import spec
-from fuseflow.sweep.design_space import MODES, OBJECTIVES, OneOrMany, SweepContent, TrainingContent
+from fuseflow.sweep.sweep_file import MODES, OBJECTIVES, OneOrMany, SweepContent, TrainingContent
 
-ROOT = Path(__file__).resolve().parents[1] / "fuseflow" / "schemas"
 DRAFT = "https://json-schema.org/draft/2020-12/schema"
 
 Schema = dict[str, Any]
 
 WORDS: Schema = {"type": "array", "items": {"type": "string"}}
-SCALAR: Schema = {"type": ["string", "number", "boolean", "null"]}
 BYTES: Schema = {
     "type": ["integer", "string"],
     "pattern": r"^\s*[0-9][0-9_]*(\.[0-9]+)?\s*([KMGkmg]?[iI]?[Bb]?)\s*$",
@@ -129,7 +126,7 @@ def array() -> Schema:
 
 
 def tensors() -> Schema:
-    names = {"type": "array", "items": {"type": ["string", "number", "boolean", "null"]}}
+    names: Schema = {"type": "array", "items": {"type": ["string", "number", "boolean", "null"]}}
     entry = mapping({"path": {"type": ["string", "number", "boolean"]}, **dict.fromkeys(LIST_KEYS, names)}, required=["path"])
     return {"type": ["object", "null"], "additionalProperties": entry}
 
@@ -200,18 +197,8 @@ KINDS = {
 """The schema of each kind of file, with its title."""
 
 
-def text_of(kind: str) -> str:
+def schema_text(kind: str) -> str:
+    """Return the schema of a kind of file, as JSON."""
     make, title = KINDS[kind]
     schema = {"$schema": DRAFT, "title": title, **make()}
     return json.dumps(schema, indent=1, ensure_ascii=False) + "\n"
-
-
-def main() -> None:
-    ROOT.mkdir(exist_ok=True)
-    for kind in KINDS:
-        (ROOT / f"{kind}.schema.json").write_text(text_of(kind), encoding="utf-8")
-    print(f"written: {', '.join(KINDS)}; arrays: {', '.join(array_names())}")
-
-
-if __name__ == "__main__":
-    main()

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from fuseflow.report.limits import region_limit
+from fuseflow.report.page.catalog import region_limit
 
 
 def region(cycles: int, compute: int, memory: int) -> dict[str, Any]:

@@ -1,21 +1,85 @@
-"""Tables in HTML. Numbers stand right, and every head has its unit and, under the mouse, the meaning of its numbers.
+"""Elements of HTML and SVG, tables, and the places of figures, which the scripts of a page draw from plain values.
 
-The cells of a fusion table name the streams that they read and make.
+Names are escaped, and numbers have at most two decimal places, so that the same values give the same bytes.
 """
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal, TypeAlias
 
-from markupsafe import escape
+from markupsafe import Markup, escape
 
-from fuseflow.report.page.svg import Markup, element
+from fuseflow.errors import INVISIBLE
 from fuseflow.report.page.things import Thing, number_of
 
-NOTHING = Markup("")
+
+def number(value: float) -> str:
+    text = f"{value:.2f}".rstrip("0").rstrip(".")
+    return "0" if text == "-0" else text
+
+
+def element(name: str, content: object = "", /, **attributes: object) -> Markup:
+    """Return an element. `class_` is the attribute `class`, and `data_t` is `data-t`."""
+    pairs = "".join(
+        f' {key.rstrip("_").replace("_", "-")}="{escape(number(v) if isinstance(v, int | float) else v)}"'
+        for key, v in attributes.items()
+        if v is not None
+    )
+    return Markup(f"<{name}{pairs}>{escape(content)}</{name}>")  # `Markup.format` takes several times as long
+
+
+def shorten(name: str, letters: int) -> str:
+    """Return a name with at most `letters` letters."""
+    return name if len(name) <= letters else f"{name[: letters - 1]}…"
+
+
+def shorten_middle(name: str, letters: int) -> str:
+    """Return a name with at most `letters` letters. Names of one model differ at their ends, so the middle is left out.
+
+    >>> shorten_middle("decoders.0.attn.query.weight_val", 20)
+    'decod…ery.weight_val'
+    """
+    if len(name) <= letters:
+        return name
+    head = max(letters // 4, 1)
+    return f"{name[:head]}…{name[len(name) - (letters - head - 1) :]}"
+
+
+FigureKind: TypeAlias = Literal["graph", "order", "roofline", "pareto", "losses"]
+
+
+def figure(kind: FigureKind, values: Any, label: str) -> Markup:
+    """Return the place of a figure, with the values that it shows. Screen readers read its `label`."""
+    data = element("script", script_json(values), type="application/json")
+    return element("div", data, class_=f"figure {kind}", data_figure=kind, data_label=printable_text(label))
+
+
+def printable_text(text: str) -> str:
+    """Return a text in which a replacement stands for characters that a browser would obey, or could not show: control
+    characters, marks that turn the direction of the text around them, and halves of pairs."""
+    return INVISIBLE.sub("\N{REPLACEMENT CHARACTER}", text)
+
+
+def script_json(values: Any) -> Markup:
+    """Return values as JSON that may stand inside of a `script` element: no letter of it ends the element or begins a comment. Its texts
+    are printable, since scripts show them."""
+    text = json.dumps(_printable(values), separators=(",", ":"), ensure_ascii=True, allow_nan=False)
+    return Markup(text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026"))
+
+
+def _printable(value: Any) -> Any:
+    match value:
+        case str():
+            return printable_text(value)
+        case dict():
+            return {_printable(key): _printable(inner) for key, inner in value.items()}
+        case list() | tuple():
+            return [_printable(inner) for inner in value]
+    return value
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +89,7 @@ class Column:
     head: str
     meaning: str = ""
     words: bool = False
-    below: Markup = NOTHING
+    below: str = ""
 
 
 @dataclass(frozen=True, slots=True)
