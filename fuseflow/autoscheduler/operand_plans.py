@@ -19,8 +19,7 @@ from fuseflow.errors import FuseFlowError, PlanError
 from fuseflow.estimate.program import Estimator
 from fuseflow.frontend.imported_program import Source
 from fuseflow.machine.machine import Machine
-from fuseflow.plan.part_format import Form
-from fuseflow.plan.partition import PlannedPart
+from fuseflow.plan.partition import Form, PlannedPart
 from fuseflow.plan.plan import Plan
 from fuseflow.plan.products import products_of
 from fuseflow.run.compiled import Compiled

@@ -111,9 +111,7 @@ class OrderSearch:
         memory: Mapping[str, Tensor],
     ) -> list[OrderTrial]:
         """Return the considered orders of a region, the cheapest by estimate first, one of them chosen; none without a choice."""
-        ranked = sorted(
-            (c for c in plain.fused.compared if c.cost is not None), key=lambda c: (c.order != plain.fused.order, c.rank)
-        )
+        ranked = plain.fused.ranked
         if len(ranked) < 2:
             return []
         regions_by_order: dict[LoopOrder, tuple[CompiledRegion, ...]] = {}

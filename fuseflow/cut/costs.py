@@ -8,7 +8,6 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from fuseflow.cut.merges import merged_units, unit_links, unit_readers
-from fuseflow.cut.sections import section_regions
 from fuseflow.cut.units import (
     UnitGroup,
     UnitPartition,
@@ -32,6 +31,7 @@ from fuseflow.lower.regions import CompiledRegion, lower_region
 from fuseflow.lower.state import LoweringMemo, LoweringState, RegionRequest, initial_state
 from fuseflow.machine.machine import Machine
 from fuseflow.schedule import Region, Schedule
+from fuseflow.schedule.section_names import section_regions
 from fuseflow.tensors import Tensor
 
 LARGEST_REGION = 32

@@ -9,7 +9,6 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from fuseflow.cut.sections import is_part, section_regions
 from fuseflow.einsum.nodes import Program
 from fuseflow.einsum.text import show
 from fuseflow.lower.partition import PartitionedProgram, with_associations, with_later_readers
@@ -20,7 +19,7 @@ from fuseflow.package_digest import package_digest
 from fuseflow.private_store import PrivateStore
 from fuseflow.schedule import Schedule
 from fuseflow.schedule.regions import grown_regions, has_regions
-from fuseflow.schedule.section_names import names_in_sections
+from fuseflow.schedule.section_names import is_part, names_in_sections, section_regions
 from fuseflow.tensors import Tensor
 
 if TYPE_CHECKING:

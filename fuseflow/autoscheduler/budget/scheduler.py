@@ -21,12 +21,11 @@ from fuseflow.autoscheduler.budget.path_search import (
     SearchOutcome,
     Variant,
 )
-from fuseflow.autoscheduler.budget.placing import TrialPlacing
 from fuseflow.autoscheduler.budget.program_variants import VariantFactory, VariantSearch
 from fuseflow.autoscheduler.budget.range_costs import RangeCosts
 from fuseflow.autoscheduler.budget.request import Agenda, BudgetRequest, Deadline, SearchProgress, refuse_decided
 from fuseflow.autoscheduler.budget.settings import SETTINGS
-from fuseflow.autoscheduler.budget.trial_runs import TrialRuns, most_changes
+from fuseflow.autoscheduler.budget.trial_runs import TrialPlacing, TrialRuns, most_changes
 from fuseflow.autoscheduler.budget.trials import (
     BudgetChoice,
     Lever,
