@@ -223,7 +223,7 @@ class _ScheduleSearch:
     def partition(self) -> ScheduleChoice:
         """Return the best of the partitions with the fewest expected cycles, and of `layerwise`, `full` and `none`."""
         stored = replace(self.settled, recomputed=())  # the regions decide what later ones read
-        costs = prepare_costs(self.source.program, stored, self.source.tensors, RegionEstimates(self.estimator, self.machine))
+        costs = prepare_costs(self.source, stored, RegionEstimates(self.estimator, self.machine))
         cuts = () if costs is None else tuple(expected_cuts(costs))
         if costs is not None and not costs.refine(MAX_EINSUMS):
             costs = None

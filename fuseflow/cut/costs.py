@@ -18,10 +18,10 @@ from fuseflow.cut.units import (
     partition_at,
     product_units,
 )
-from fuseflow.einsum.nodes import Program
 from fuseflow.errors import FusionError, MachineError, ScheduleError
 from fuseflow.estimate.program import Estimator, SharedEstimates, TensorKnowledge
 from fuseflow.estimate.region_conversion import estimator_regions
+from fuseflow.frontend.imported_program import Source
 from fuseflow.fusion.refusal import Refusal, attempt
 from fuseflow.lower.partition import PartitionedProgram, with_associations
 from fuseflow.lower.primitive_choice import lower_for
@@ -278,20 +278,16 @@ class PartCosts:
 
 
 def prepare_costs(
-    program: Program,
-    schedule: Schedule,
-    tensors: Mapping[str, Tensor],
-    estimates: RegionEstimates,
-    memo: LoweringMemo | None = None,
+    source: Source, schedule: Schedule, estimates: RegionEstimates, memo: LoweringMemo | None = None
 ) -> PartCosts | None:
     """Return the costs of the ranges of a program that is cut between all operators, except in the regions that the schedule
     names, on the machine of the estimates. None if an operator cannot be lowered, or if its cycles are not known. If the schedule
     names regions, `FusionError`, `MachineError` or `ScheduleError` is raised instead."""
-    named = section_regions(with_associations(program, schedule), schedule)
+    named = section_regions(with_associations(source.program, schedule), schedule)
     alone = replace(schedule, fuse_regions=named or ("none",))
     try:
-        partitioned, _ = lower_for(program, alone, estimates.machine, tensors, memo)
-        return PartCosts.of(partitioned, alone, tensors, estimates, memo)
+        partitioned, _ = lower_for(source.program, alone, estimates.machine, source.tensors, memo)
+        return PartCosts.of(partitioned, alone, source.tensors, estimates, memo)
     except (FusionError, MachineError, ScheduleError):
         if named:
             raise

@@ -104,8 +104,7 @@ class _LayoutSearch:
 
     def priced(self, source: Source) -> _PricedStep | None:
         """Return a step with its costs, or None if an operator cannot be lowered alone."""
-        memo = self.memo.for_other_formats()
-        costs = prepare_costs(source.program, self.schedule, source.tensors, self.estimates, memo)
+        costs = prepare_costs(source, self.schedule, self.estimates, self.memo.for_other_formats())
         return None if costs is None else _PricedStep(source, costs)
 
     def better(self, step: _PricedStep, changes: Alternatives) -> tuple[_PricedStep, LayoutChange] | None:
