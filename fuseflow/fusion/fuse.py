@@ -116,29 +116,7 @@ def fuse(
     if user_order or ordered is not fused:
         fused, graph = ordered, fuser.graph(ordered, user_order)
         refuse_cycle(graph, name)
-    readable, declared = fuser.readable(fused), program.declared
-    return FusedRegion(
-        name=name,
-        einsums=tuple(members),
-        results=fuser.results(fused),
-        sizes={v: inliner.sizes[v] for v in fused.indices},
-        stored=with_structures(
-            [
-                *(v.tensor for v in fused.leaves),
-                *(c.source for c in fused.copies),
-                *(like for n in results if (like := declared[n].like)),
-            ],
-            readable,
-        ),
-        fill=implicit_values(fused.trees, readable, inliner.sizes),
-        merges=fused.merges,
-        constraints=graph,
-        local_names=inliner.local_names,
-        repeated=frozenset(e for e, tables in inliner.tables.items() if len(tables) > 1),
-        copies=fused.copies,
-        asked=fuser.asked(fused),
-        shared=shared or {},
-    )
+    return fuser.fused_region(fused, graph, shared or {})
 
 
 def _refuse_materialized(region: str, einsums: Collection[Einsum]) -> None:
@@ -245,6 +223,27 @@ class _Fuser:
             order = tensor.format.order if tensor.format is not None and name in fused.permuted_results else ()
             outputs.append(RegionOutput(tensor, indices, tree, levels=tuple(indices[d] for d in order)))
         return tuple(outputs)
+
+    def fused_region(self, fused: RegionTrees, graph: OrderGraph, shared: Mapping[str, TensorType]) -> FusedRegion:
+        """Return the region that has these trees and this order graph."""
+        inliner, readable, results = self.inliner, self.readable(fused), self.results(fused)
+        likes = (like for result in results if (like := result.tensor.like))
+        read = [*(view.tensor for view in fused.leaves), *(copy.source for copy in fused.copies), *likes]
+        return FusedRegion(
+            name=self.region,
+            einsums=tuple(inliner.einsums),
+            results=results,
+            sizes={v: inliner.sizes[v] for v in fused.indices},
+            stored=with_structures(read, readable),
+            fill=implicit_values(fused.trees, readable, inliner.sizes),
+            merges=fused.merges,
+            constraints=graph,
+            local_names=inliner.local_names,
+            repeated=frozenset(e for e, tables in inliner.tables.items() if len(tables) > 1),
+            copies=fused.copies,
+            asked=self.asked(fused),
+            shared=shared,
+        )
 
 
 def check_region_names(
