@@ -156,7 +156,10 @@ def choose_schedule(
     candidates fail, the error of the first is raised.
     """
     check_open_schedule(schedule, top)
-    source = with_open_orders(source, schedule)
+    if schedule.order_policy == "auto" and (
+        notice := policy_notice(source.program, "auto")
+    ):  # the orders in its text do not count
+        source = replace(source, program=source.program.unordered, notices=(*source.notices, notice))
     if not schedule.plan.auto:
         source, schedule = planned(source, schedule, machine)
         source = with_layouts(source, schedule, machine)
@@ -170,12 +173,6 @@ def choose_schedule(
     choice = replace(choice, without_data=tuple(without_data) if estimator.assume_unknown else ())
     choice = search.divided(choice) if schedule.plan.auto else choice
     return search.ordered(choice) if schedule.order_policy == "auto" else choice
-
-
-def with_open_orders(source: Source, schedule: Schedule) -> Source:
-    """Return the source without the loop orders in its text, and with a notice of that, if the schedule leaves orders to `auto`."""
-    notice = policy_notice(source.program, schedule.order_policy) if schedule.order_policy == "auto" else ""
-    return replace(source, program=source.program.unordered, notices=(*source.notices, notice)) if notice else source
 
 
 def check_open_schedule(schedule: Schedule, top: int) -> None:

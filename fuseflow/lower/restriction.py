@@ -8,11 +8,10 @@ tensor. So the extents of the graph shrink, and nothing else changes unless an e
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import fields, replace
 
 from fuseflow.einsum.index_names import underscored_name
-from fuseflow.einsum.nodes import TensorType
 from fuseflow.fusion.region import FusedRegion
 from fuseflow.fusion.tree import View
 from fuseflow.lower.lanes import with_lanes
@@ -42,9 +41,12 @@ def restricted(fused: FusedRegion, index: str, size: int) -> RestrictedRegion:
         shape = tuple(size if d in modes[view] else extent for d, extent in enumerate(declared.shape))
         stored[name] = replace(declared, name=name, shape=shape)
         tensors[name] = RestrictedTensor(view.tensor, modes[view])
-        above = _levels_above(declared, modes[view])
         if not alone:
             renamed[view] = name
+            assert declared.format is not None
+            levels, order = declared.format.levels, declared.format.order
+            # the outermost levels, which stay when it is restricted along these modes (`tensors.restriction`)
+            above = min(map(order.index, modes[view])) if all(level.appended for level in levels) else 0
             outer |= {name: (view.tensor, above)} if above else {}
     smaller, sizes = fused.reading(renamed), {**fused.sizes, index: size}
     shapes = (tuple(sizes[v] for v in result.indices) for result in smaller.results)
@@ -52,14 +54,6 @@ def restricted(fused: FusedRegion, index: str, size: int) -> RestrictedRegion:
     resident = fused.resident | {name for name, tensor in tensors.items() if tensor.source in fused.resident}
     region = replace(smaller, results=results, sizes=sizes, stored=stored, copies=(), outer_levels=outer, resident=resident)
     return RestrictedRegion(region, tensors)
-
-
-def _levels_above(declared: TensorType, modes: Iterable[int]) -> int:
-    """Return how many outermost levels of a tensor stay when it is restricted along some modes (`tensors.restriction`)."""
-    assert declared.format is not None
-    if not all(level.appended for level in declared.format.levels):
-        return 0
-    return min(declared.format.order.index(mode) for mode in modes)
 
 
 def graph_of(region: CompiledRegion, restricted: RestrictedRegion, schedule: Schedule) -> Graph:
