@@ -25,7 +25,6 @@ from fuseflow.autoscheduler.budget.program_variants import VariantFactory
 from fuseflow.autoscheduler.budget.request import BudgetRequest
 from fuseflow.autoscheduler.budget.scheduler import budget_schedule
 from fuseflow.autoscheduler.budget.trials import SimulateHere
-from fuseflow.autoscheduler.simulation_cache import SimulationCache
 from fuseflow.estimate.program import Estimator
 from fuseflow.frontend.imported_program import Source
 from fuseflow.resources.budget import Budget
@@ -78,7 +77,7 @@ def _best(source: Source, name: str, machine: str, budget: Budget, orders: int, 
         known[key] = run
         append(store, SpaceRow(f"{name}/{key}", run.cycles, run.fifo))
 
-    simulate = SimulateHere(source, hardware, "auto", SimulationCache())
+    simulate = SimulateHere(source, hardware)
     space = LaneSpace(variant, hardware, budget, estimator, simulate, known, keep)
     best = space.best(seconds)
     promise = f"lanes took {space.broken_promise:.3f} of what they promised at least"

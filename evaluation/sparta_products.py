@@ -50,8 +50,7 @@ def scattered(size: int, share: float) -> Any:
 def planned(machine: str, size: int, arrays: Sequence[Any], forms: Iterable[str]) -> tuple[Program, dict[str, Any]]:
     """The product with B in parts of these forms, which are weighed on the machine, and its arrays."""
     from fuseflow.einsum.parse import parse
-    from fuseflow.plan.part_format import Form
-    from fuseflow.plan.partition import PlannedPart
+    from fuseflow.plan.partition import Form, PlannedPart
     from fuseflow.plan.plan import Plan
     from fuseflow.tensors.array_files import pack_declared
 

@@ -137,7 +137,7 @@ def compile_source(
         from fuseflow.layouts.kept_layouts import with_layouts  # which programs without steps do without
 
         source = with_layouts(source, schedule, machine)
-    schedule, partitioned, lowered = lower_cut(source.program, schedule, machine, source.tensors, array)
+    schedule, partitioned, lowered = lower_cut(source, schedule, machine, array)
     refuse_wide_tensors(partitioned.original, source.tensors, machine)
     observe(partitioned.program)
     regions: list[CompiledRegion] = []

@@ -14,7 +14,7 @@ from fuseflow.lower.primitive_choice import lower_for
 from fuseflow.lower.reshape_views import add_views
 from fuseflow.machine.machine import Machine
 from fuseflow.plan.block_costs import Arrays, BlockWeights
-from fuseflow.plan.part_format import Form
+from fuseflow.plan.partition import Form
 from fuseflow.samml.auxiliary_tensors import auxiliary_tensors
 from fuseflow.schedule import Schedule
 from fuseflow.sim import simulate

@@ -8,8 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
-from functools import partial
+from dataclasses import dataclass, replace
 from math import inf
 from typing import Any
 
@@ -17,7 +16,7 @@ from fuseflow.autoscheduler.array_candidates import candidate_placing, expected_
 from fuseflow.autoscheduler.operand_plans import PlanSearch, PlanTrial
 from fuseflow.autoscheduler.orders import OrderSearch, OrderTrial
 from fuseflow.autoscheduler.search_defaults import DEFAULT_TOP
-from fuseflow.autoscheduler.simulation_cache import CachedChoice, SimulationCache
+from fuseflow.autoscheduler.simulation_cache import CachedChoice, CandidateRuns
 from fuseflow.compiler import compile_source
 from fuseflow.cut.best import Cut, expected_cuts
 from fuseflow.cut.costs import PartCosts, RegionEstimates, prepare_costs
@@ -34,7 +33,6 @@ from fuseflow.plan.plan import Plan
 from fuseflow.plan_application import planned
 from fuseflow.run.callback_types import ProgressCallback
 from fuseflow.run.compiled import Compiled
-from fuseflow.run.placed import RegionPlacing
 from fuseflow.sampling.interval import SampledCycles
 from fuseflow.sampling.sample_request import Sample
 from fuseflow.schedule import Schedule
@@ -158,7 +156,10 @@ def choose_schedule(
     candidates fail, the error of the first is raised.
     """
     check_open_schedule(schedule, top)
-    source = with_open_orders(source, schedule)
+    if schedule.order_policy == "auto" and (
+        notice := policy_notice(source.program, "auto")
+    ):  # the orders in its text do not count
+        source = replace(source, program=source.program.unordered, notices=(*source.notices, notice))
     if not schedule.plan.auto:
         source, schedule = planned(source, schedule, machine)
         source = with_layouts(source, schedule, machine)
@@ -166,18 +167,12 @@ def choose_schedule(
     if top and without_data:
         raise UsageError(f"input `{without_data[0]}` of `{source.name}` has no data", hint="pass `--tensors FILE.yaml`")
     estimator = estimator or Estimator(assume_unknown=True)
-    placing = candidate_placing(estimator.array, machine)
-    search = _ScheduleSearch(source, schedule, machine, top, engine, estimator, progress, sample, placing)
+    runs = CandidateRuns(engine, candidate_placing(estimator.array, machine))
+    search = _ScheduleSearch(source, schedule, machine, top, estimator, runs, progress, sample)
     choice = ScheduleChoice(compile_source(source, search.settled, machine), top) if search.fused else search.partition()
     choice = replace(choice, without_data=tuple(without_data) if estimator.assume_unknown else ())
     choice = search.divided(choice) if schedule.plan.auto else choice
     return search.ordered(choice) if schedule.order_policy == "auto" else choice
-
-
-def with_open_orders(source: Source, schedule: Schedule) -> Source:
-    """Return the source without the loop orders in its text, and with a notice of that, if the schedule leaves orders to `auto`."""
-    notice = policy_notice(source.program, schedule.order_policy) if schedule.order_policy == "auto" else ""
-    return replace(source, program=source.program.unordered, notices=(*source.notices, notice)) if notice else source
 
 
 def check_open_schedule(schedule: Schedule, top: int) -> None:
@@ -202,12 +197,10 @@ class _ScheduleSearch:
     schedule: Schedule
     machine: Machine
     top: int
-    engine: Engine
     estimator: Estimator
-    progress: ProgressCallback | None
+    runs: CandidateRuns
+    progress: ProgressCallback | None = None
     sample: Sample | None = None
-    placing: RegionPlacing | None = None
-    cache: SimulationCache = field(default_factory=SimulationCache)
 
     @property
     def fused(self) -> bool:
@@ -223,7 +216,7 @@ class _ScheduleSearch:
     def partition(self) -> ScheduleChoice:
         """Return the best of the partitions with the fewest expected cycles, and of `layerwise`, `full` and `none`."""
         stored = replace(self.settled, recomputed=())  # the regions decide what later ones read
-        costs = prepare_costs(self.source.program, stored, self.source.tensors, RegionEstimates(self.estimator, self.machine))
+        costs = prepare_costs(self.source, stored, RegionEstimates(self.estimator, self.machine))
         cuts = () if costs is None else tuple(expected_cuts(costs))
         if costs is not None and not costs.refine(MAX_EINSUMS):
             costs = None
@@ -252,7 +245,7 @@ class _ScheduleSearch:
             cut=costs.units.granularity if costs else "",
             units=len(costs.units) if costs else 0,
             ranges=costs.estimated if costs else 0,
-            cache=self.cache,
+            cache=self.runs.cache,
         )
 
     def _is_simulated(self, trial: PartitionTrial, before: Sequence[PartitionTrial]) -> bool:
@@ -267,13 +260,12 @@ class _ScheduleSearch:
         """Return a partition with the cycles of its simulation, or of a sample of it."""
         if self.sample is None:
             return replace(trial, cycles=self._ran(program))
-        sampled = program.run(self.progress, check=False, engine=self.engine, sample=self.sample)
+        sampled = program.run(self.progress, check=False, engine=self.runs.engine, sample=self.sample)
         return replace(trial, sampled=sampled.cycles)
 
     def _ran(self, program: Compiled) -> int:
         """Return the cycles of a run, on an array with links and with loading."""
-        run = program.run if self.placing is None else partial(self.placing.run, program)
-        result = run(self.progress, check=False, engine=self.engine, execute=self.cache)
+        result = self.runs(program, self.progress)
         return result.cycles + result.loading_cycles
 
     def _taken(self, program: Compiled) -> float:
@@ -286,22 +278,22 @@ class _ScheduleSearch:
     def divided(self, choice: ScheduleChoice) -> ScheduleChoice:
         """Return the choice with a plan: each operand is stored in the parts with which the program takes the fewest cycles."""
         top = self.top if self.sample is None else 0
-        plans = PlanSearch(self.source, self.machine, top, self.engine, self.estimator, self.cache, self.placing)
+        plans = PlanSearch(self.source, self.machine, top, self.estimator, self.runs)
         schedule, trials = plans.choose(choice.schedule)
-        return replace(choice, compiled=compile_source(self.source, schedule, self.machine), plans=trials, cache=self.cache)
+        return replace(choice, compiled=compile_source(self.source, schedule, self.machine), plans=trials, cache=self.runs.cache)
 
     def ordered(self, choice: ScheduleChoice) -> ScheduleChoice:
         """Return the choice with orders for its regions, unless the orders that the compiler ranks best are faster."""
         top = self.top if self.sample is None else 0
         estimates = RegionEstimates(self.estimator, self.machine)
-        compiled, orders = OrderSearch(choice.compiled, top, estimates, self.cache, self.engine, self.placing).choose()
+        compiled, orders = OrderSearch(choice.compiled, top, estimates, self.runs).choose()
         if not top:
             return replace(choice, compiled=compiled, orders=orders)
         before, after = (self._taken(program) for program in (choice.compiled, compiled))
         if before < after:
             order_of = {region.name: region.fused.order for region in choice.compiled.regions}
             return replace(choice, orders=tuple(replace(t, chosen=t.order == order_of[t.region]) for t in orders))
-        return replace(choice, compiled=compiled, orders=orders, cache=self.cache)
+        return replace(choice, compiled=compiled, orders=orders, cache=self.runs.cache)
 
     def _candidates(self, costs: PartCosts | None, cuts: Sequence[Cut]) -> Iterator[PartitionTrial]:
         """Yield the partitions to compare: the granularities, the `cuts` between operators that the default compares, and those of the

@@ -12,21 +12,18 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from fuseflow.autoscheduler.array_candidates import expected_cycles
-from fuseflow.autoscheduler.simulation_cache import SimulationCache
+from fuseflow.autoscheduler.simulation_cache import CandidateRuns
 from fuseflow.compiler import compile_source
 from fuseflow.einsum.nodes import Program
 from fuseflow.errors import FuseFlowError, PlanError
 from fuseflow.estimate.program import Estimator
 from fuseflow.frontend.imported_program import Source
 from fuseflow.machine.machine import Machine
-from fuseflow.plan.part_format import Form
-from fuseflow.plan.partition import PlannedPart
+from fuseflow.plan.partition import Form, PlannedPart
 from fuseflow.plan.plan import Plan
 from fuseflow.plan.products import products_of
 from fuseflow.run.compiled import Compiled
-from fuseflow.run.placed import RegionPlacing
 from fuseflow.schedule import Schedule
-from fuseflow.sim import Engine
 
 UNITS = 2
 """The number of product units of each candidate."""
@@ -101,11 +98,8 @@ class PlanSearch:
     source: Source
     machine: Machine
     top: int
-    engine: Engine
     estimator: Estimator
-    cache: SimulationCache
-    placing: RegionPlacing | None = None
-    """What places simulated programs on an array, so that they run with their links."""
+    runs: CandidateRuns
 
     def choose(self, schedule: Schedule) -> tuple[Schedule, tuple[PlanTrial, ...]]:
         """Return the schedule with the best plan, and all trials. If trials are simulated, no plan is slower than none."""
@@ -178,9 +172,7 @@ class PlanSearch:
 
     def _simulated(self, trial: PlanTrial) -> PlanTrial:
         try:
-            compiled = self._compiled(trial.schedule)
-            compiled = compiled if self.placing is None else self.placing.linked(compiled)
-            result = compiled.run(check=False, engine=self.engine, execute=self.cache.exactly())
+            result = self.runs(self._compiled(trial.schedule), exact=True)
             return replace(trial, cycles=result.cycles + result.loading_cycles)
         except FuseFlowError as error:
             return replace(trial, refused=error.message)

@@ -8,7 +8,7 @@ from math import inf
 
 from fuseflow.array.capacity import tile_use
 from fuseflow.array.links import linked_graph
-from fuseflow.autoscheduler.simulation_cache import SimulationCache
+from fuseflow.autoscheduler.simulation_cache import CandidateRuns
 from fuseflow.compiler import compile_source
 from fuseflow.cut.costs import RegionEstimates
 from fuseflow.errors import FuseFlowError
@@ -21,11 +21,9 @@ from fuseflow.lower.regions import CompiledRegion, lower_region
 from fuseflow.lower.reshape_views import add_views
 from fuseflow.lower.state import LoweringState, RegionRequest, initial_state
 from fuseflow.run.compiled import Compiled
-from fuseflow.run.placed import RegionPlacing
 from fuseflow.run.repeated_regions import RunHistory
 from fuseflow.samml.auxiliary_tensors import auxiliary_tensors
 from fuseflow.samml.nodes import Graph
-from fuseflow.sim import Engine
 from fuseflow.tensors import Tensor
 
 MAX_ORDERS = 8
@@ -53,15 +51,13 @@ class OrderSearch:
     """A search that goes through a program and chooses the order of each region in turn.
 
     A region reads what the regions before it write in the orders chosen for them. Regions that differ in names alone get the same order.
-    `top` is how many orders of a region are simulated. With a `placing`, these run with their links, and their cycles are with loading.
+    `top` is how many orders of a region are simulated. On an array, these run with their links, and their cycles are with loading.
     """
 
     compiled: Compiled
     top: int
     estimates: RegionEstimates
-    cache: SimulationCache
-    engine: Engine
-    placing: RegionPlacing | None = None
+    runs: CandidateRuns
     _chosen: dict[Hashable, tuple[LoopOrder, LoopOrder]] = field(default_factory=dict)
 
     def choose(self) -> tuple[Compiled, tuple[OrderTrial, ...]]:
@@ -111,9 +107,7 @@ class OrderSearch:
         memory: Mapping[str, Tensor],
     ) -> list[OrderTrial]:
         """Return the considered orders of a region, the cheapest by estimate first, one of them chosen; none without a choice."""
-        ranked = sorted(
-            (c for c in plain.fused.compared if c.cost is not None), key=lambda c: (c.order != plain.fused.order, c.rank)
-        )
+        ranked = plain.fused.ranked
         if len(ranked) < 2:
             return []
         regions_by_order: dict[LoopOrder, tuple[CompiledRegion, ...]] = {}
@@ -148,9 +142,9 @@ class OrderSearch:
     def _placed(self, region: CompiledRegion) -> tuple[Graph, int]:
         """Return the graph of a region with its links, and the cycles of loading it, where it fits the array alone."""
         array = self.estimates.estimator.array
-        if self.placing is None or array is None or not tile_use(region.graph, array, self.compiled.machine).fits:
+        if self.runs.placing is None or array is None or not tile_use(region.graph, array, self.compiled.machine).fits:
             return region.graph, 0
-        placed = self.placing.placed(region.graph)
+        placed = self.runs.placing.placed(region.graph)
         return linked_graph(placed), placed.loading_cycles
 
     def _run(self, regions: tuple[CompiledRegion, ...], memory: dict[str, Tensor], history: RunHistory) -> int:
@@ -163,7 +157,7 @@ class OrderSearch:
             results = history.replay(region, read)
             if results is None:
                 graph, loading = self._placed(region)
-                simulation = self.cache(graph, read, self.compiled.machine, engine=self.engine)
+                simulation = self.runs.cache(graph, read, self.compiled.machine, engine=self.runs.engine)
                 results = history.record(region, read, simulation)
                 total += simulation.cycles + loading
             memory |= results

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass, field, replace
+from functools import partial
 
 from fuseflow.machine.machine import Machine
 from fuseflow.run.callback_types import ProgressCallback, SimulationCallback
 from fuseflow.run.compiled import Compiled
+from fuseflow.run.placed import RegionPlacing
 from fuseflow.run.result import Result
 from fuseflow.samml.nodes import Graph
 from fuseflow.schedule import Schedule
@@ -55,6 +57,20 @@ class SimulationCache:
     def exactly(self) -> SimulationCache:
         """Return a cache of the same simulations that reuses one only if all values that its graph reads are equal."""
         return replace(self, exact=True)
+
+
+@dataclass(frozen=True, slots=True)
+class CandidateRuns:
+    """Runs of candidates, which share their simulations. With a `placing`, they run with the links between their tiles."""
+
+    engine: Engine = "auto"
+    placing: RegionPlacing | None = None
+    cache: SimulationCache = field(default_factory=SimulationCache)
+
+    def __call__(self, compiled: Compiled, progress: ProgressCallback | None = None, exact: bool = False) -> Result:
+        """Run a program. An `exact` run has the values that the program computes, not those of one with the same patterns."""
+        run = compiled.run if self.placing is None else partial(self.placing.run, compiled)
+        return run(progress, check=False, engine=self.engine, execute=self.cache.exactly() if exact else self.cache)
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,9 +14,9 @@ from dataclasses import dataclass, replace
 from fuseflow.array.settings import ArraySettings
 from fuseflow.cut.costs import PartCosts, RegionEstimates, prepare_costs
 from fuseflow.cut.units import ProgramUnit, with_regions
-from fuseflow.einsum.nodes import Program
 from fuseflow.errors import FusionError, ScheduleError
 from fuseflow.estimate.program import Estimator
+from fuseflow.frontend.imported_program import Source
 from fuseflow.garbage_collection import collection_rare
 from fuseflow.lower.partition import PartitionedProgram, with_later_readers
 from fuseflow.lower.primitive_choice import lower_for
@@ -25,7 +25,6 @@ from fuseflow.lower.state import LoweringMemo
 from fuseflow.machine.machine import Machine
 from fuseflow.schedule import Schedule, form_regions
 from fuseflow.schedule.region_size import RegionDivider
-from fuseflow.tensors import Tensor
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,11 +38,7 @@ class Cut:
 
 @collection_rare()
 def lower_best(
-    program: Program,
-    schedule: Schedule,
-    machine: Machine,
-    tensors: Mapping[str, Tensor],
-    array: ArraySettings | None = None,
+    source: Source, schedule: Schedule, machine: Machine, array: ArraySettings | None = None
 ) -> tuple[Schedule, PartitionedProgram, Iterable[CompiledRegion]]:
     """Return the cut with the fewest expected cycles among the cuts that can be lowered, in the form of `cut_cache.lower_cut`. On an
     array, these are the cycles with loading, and cuts whose regions do not all fit come last.
@@ -52,9 +47,9 @@ def lower_best(
     region may read tensors in other formats. So the whole cut is estimated again, and then cuts whose first estimate is less than
     that.
     """
-    memo = LoweringMemo()
+    program, tensors, memo = source.program, source.tensors, LoweringMemo()
     stored = replace(schedule, recomputed=())  # a cut decides which regions are later ones
-    costs = prepare_costs(program, stored, tensors, RegionEstimates(Estimator(assume_unknown=True, array=array), machine), memo)
+    costs = prepare_costs(source, stored, RegionEstimates(Estimator(assume_unknown=True, array=array), machine), memo)
     best, fewest = None, math.inf
     if costs is None:  # an operator cannot be lowered alone, or its cycles are not known
         cuts = [Cut(name, replace(schedule, fuse_regions=(name,))) for name in ("none", "layerwise", "full")]

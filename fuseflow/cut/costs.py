@@ -8,7 +8,6 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from fuseflow.cut.merges import merged_units, unit_links, unit_readers
-from fuseflow.cut.sections import section_regions
 from fuseflow.cut.units import (
     UnitGroup,
     UnitPartition,
@@ -19,10 +18,10 @@ from fuseflow.cut.units import (
     partition_at,
     product_units,
 )
-from fuseflow.einsum.nodes import Program
 from fuseflow.errors import FusionError, MachineError, ScheduleError
 from fuseflow.estimate.program import Estimator, SharedEstimates, TensorKnowledge
 from fuseflow.estimate.region_conversion import estimator_regions
+from fuseflow.frontend.imported_program import Source
 from fuseflow.fusion.refusal import Refusal, attempt
 from fuseflow.lower.partition import PartitionedProgram, with_associations
 from fuseflow.lower.primitive_choice import lower_for
@@ -32,6 +31,7 @@ from fuseflow.lower.regions import CompiledRegion, lower_region
 from fuseflow.lower.state import LoweringMemo, LoweringState, RegionRequest, initial_state
 from fuseflow.machine.machine import Machine
 from fuseflow.schedule import Region, Schedule
+from fuseflow.schedule.section_names import section_regions
 from fuseflow.tensors import Tensor
 
 LARGEST_REGION = 32
@@ -278,20 +278,16 @@ class PartCosts:
 
 
 def prepare_costs(
-    program: Program,
-    schedule: Schedule,
-    tensors: Mapping[str, Tensor],
-    estimates: RegionEstimates,
-    memo: LoweringMemo | None = None,
+    source: Source, schedule: Schedule, estimates: RegionEstimates, memo: LoweringMemo | None = None
 ) -> PartCosts | None:
     """Return the costs of the ranges of a program that is cut between all operators, except in the regions that the schedule
     names, on the machine of the estimates. None if an operator cannot be lowered, or if its cycles are not known. If the schedule
     names regions, `FusionError`, `MachineError` or `ScheduleError` is raised instead."""
-    named = section_regions(with_associations(program, schedule), schedule)
+    named = section_regions(with_associations(source.program, schedule), schedule)
     alone = replace(schedule, fuse_regions=named or ("none",))
     try:
-        partitioned, _ = lower_for(program, alone, estimates.machine, tensors, memo)
-        return PartCosts.of(partitioned, alone, tensors, estimates, memo)
+        partitioned, _ = lower_for(source.program, alone, estimates.machine, source.tensors, memo)
+        return PartCosts.of(partitioned, alone, source.tensors, estimates, memo)
     except (FusionError, MachineError, ScheduleError):
         if named:
             raise

@@ -26,6 +26,7 @@ from typing import TypeAlias, assert_never
 import numpy as np
 
 from fuseflow.einsum.dimension_unification import Axis, Dimensions, axes_of
+from fuseflow.einsum.index_names import underscored_name
 from fuseflow.einsum.nodes import (
     Access,
     Apply,
@@ -262,9 +263,7 @@ class _Guard:
 
     def vector(self, size: int, block: int) -> TensorType:
         if (size, block) not in self.vectors:
-            name = f"inside.{size}_{block}"
-            while name in self.declared:
-                name += "_"
+            name = underscored_name(f"inside.{size}_{block}", self.declared)
             self.vectors[size, block] = TensorType(name, (size,), Format.dense(1), "i32", 1.0, block=(block,))
         return self.vectors[size, block]
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from fuseflow.einsum.nodes import Access, Const, Einsum, Expr, Keep, Program, map_children
+from fuseflow.einsum.nodes import Access, Const, Einsum, Expr, Keep, Program, map_accesses
 from fuseflow.tensors.dtypes import DTYPES
 
 
@@ -28,7 +28,11 @@ def inline_constants(program: Program) -> Program:
     numbers = _numbers(program)
     if not numbers:
         return program
-    einsums = tuple(replace(e, body=_with(e.body, numbers)) for e in program.einsums if e.name not in numbers)
+
+    def number(access: Access) -> Expr:
+        return numbers.get(access.tensor, access)
+
+    einsums = tuple(replace(e, body=map_accesses(number, e.body)) for e in program.einsums if e.name not in numbers)
     return replace(program, tensors=tuple(t for t in program.tensors if t.name not in numbers), einsums=einsums)
 
 
@@ -61,9 +65,3 @@ def _needed(einsum: Einsum, program: Program, numbers: Mapping[str, Const]) -> l
     bound = set(einsum.indices) if einsum.name in program.declared else set()
     bound.update(i for access in einsum.accesses if access.tensor not in numbers for i in access.indices)
     return [access.tensor for access in constants if not bound.issuperset(access.indices)]
-
-
-def _with(node: Expr, numbers: Mapping[str, Const]) -> Expr:
-    if isinstance(node, Access):
-        return numbers.get(node.tensor, node)
-    return map_children(lambda child: _with(child, numbers), node)

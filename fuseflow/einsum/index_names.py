@@ -5,7 +5,7 @@ j"}`).
 from __future__ import annotations
 
 import string
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Container, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import count
 from typing import assert_never
@@ -23,6 +23,7 @@ from fuseflow.einsum.nodes import (
     Split,
     index_names,
     linear_form,
+    map_accesses,
     map_children,
     walk,
 )
@@ -44,6 +45,13 @@ def unused_name(wanted: str, taken: Collection[str], between: str = "_") -> str:
     return next(n for k in count(1) if (n := wanted if k == 1 else f"{wanted}{between}{k}") not in taken)
 
 
+def underscored_name(wanted: str, taken: Container[str]) -> str:
+    """Return a name that is not taken: the wanted one, with as many underscores behind it as that needs."""
+    while wanted in taken:
+        wanted += "_"
+    return wanted
+
+
 def substitute(expr: Expr, indices: Mapping[str, Index]) -> Expr:
     """Return the expression with other index names. A part of a split, or a term, may become a sum of terms."""
     if isinstance(expr, Access):
@@ -60,9 +68,7 @@ def substitute_indices(indices: tuple[Index, ...], names: Mapping[str, Index]) -
 
 def substitute_tensors(expr: Expr, names: Mapping[str, str]) -> Expr:
     """Return the expression with other names of tensors."""
-    if isinstance(expr, Access):
-        return Access(names.get(expr.tensor, expr.tensor), expr.indices)
-    return map_children(lambda child: substitute_tensors(child, names), expr)
+    return map_accesses(lambda access: Access(names.get(access.tensor, access.tensor), access.indices), expr)
 
 
 def _index(index: Index, indices: Mapping[str, Index]) -> Index:
@@ -97,7 +103,7 @@ def with_output_names(program: Program, outputs: Sequence[str]) -> Program:
     names = dict(wanted)
     for name in (*program.defined, *program.declared):
         if name not in wanted and name in wanted.values():
-            names[name] = next(other for n in count(2) if (other := f"{name}_{n}") not in taken)
+            names[name] = unused_name(name, taken)
             taken.add(names[name])
     tensors = tuple(replace(tensor, name=names.get(tensor.name, tensor.name)) for tensor in program.tensors)
     einsums = tuple(replace(e, name=names.get(e.name, e.name), body=substitute_tensors(e.body, names)) for e in program.einsums)

@@ -14,6 +14,7 @@ from typing import TypeAlias, assert_never
 import numpy as np
 
 from fuseflow.einsum.format_inference import Scope, fill_of, is_integral
+from fuseflow.einsum.index_names import underscored_name
 from fuseflow.einsum.interpret import evaluate_operands
 from fuseflow.einsum.nodes import Access, Apply, Const, Einsum, Expr, Keep, Program, Reduce, accesses, free_indices, walk
 from fuseflow.einsum.sparse_arrays import Operand, SparseArray
@@ -76,9 +77,7 @@ def _evaluated(program: Program, magnitude: Expr, array_of: ArrayOf, integers: C
     absolute = {t.name: _absolute(array) for t in part.inputs if (array := array_of(t.name)) is not None}
     if len(absolute) < len(part.inputs):
         return None
-    name = "magnitude"
-    while name in part.declared:
-        name += "_"
+    name = underscored_name("magnitude", part.declared)
     of_operands = (replace(e, body=_magnitude(e.body, integers)) for e in part.einsums)
     einsums = (*of_operands, Einsum(name, free_indices(magnitude), magnitude))
     return evaluate_operands(replace(part, einsums=einsums, outputs=(name,)), absolute, outputs_only=True)[name]

@@ -323,6 +323,20 @@ def map_children(function: Callable[[Expr], Expr], node: Expr) -> Expr:
             assert_never(unknown)
 
 
+def map_accesses(function: Callable[[Access], Expr], node: Expr) -> Expr:
+    """Return an expression with a function applied to each of its accesses."""
+    if isinstance(node, Access):
+        return function(node)
+    return map_children(lambda child: map_accesses(function, child), node)
+
+
+def factors(node: Expr) -> tuple[Expr, ...]:
+    """Return the factors of a product, left to right; a node that is no product is its only factor."""
+    if isinstance(node, Apply) and node.op == "mul":
+        return tuple(factor for arg in node.args for factor in factors(arg))
+    return (node,)
+
+
 def walk(node: Expr) -> Iterator[Expr]:
     """Yield the node and everything below it, outermost first, left to right."""
     yield node

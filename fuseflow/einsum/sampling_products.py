@@ -16,7 +16,7 @@ from itertools import chain
 
 from fuseflow.einsum.format_inference import Presence, Scope, infer, presence
 from fuseflow.einsum.index_names import fresh_indices, substitute
-from fuseflow.einsum.nodes import Access, Einsum, Expr, Index, Keep, Program, Reduce, free_indices, map_children, walk
+from fuseflow.einsum.nodes import Access, Einsum, Expr, Index, Keep, Program, Reduce, free_indices, map_accesses, walk
 from fuseflow.einsum.verify import shapes_and_extents
 
 
@@ -67,12 +67,11 @@ class _Products:
         partial = {v for v in free_indices(einsum.body) if presence(einsum.body, v, scope) is Presence.PATTERN}
         taken = set(free_indices(einsum.body))
 
-        def inlined(node: Expr) -> Expr:
-            if isinstance(node, Access):
-                return node if partial.isdisjoint(node.names) or not self._is_product(node) else self._body(node, taken)
-            return map_children(inlined, node)
+        def inlined(access: Access) -> Expr:
+            is_whole = partial.isdisjoint(access.names) or not self._is_product(access)
+            return access if is_whole else self._body(access, taken)
 
-        return replace(einsum, body=inlined(einsum.body))
+        return replace(einsum, body=map_accesses(inlined, einsum.body))
 
     def _is_product(self, access: Access) -> bool:
         """Return whether an access, the only one of its tensor, reads a sum, or what is computed of one element by element. Types other
@@ -102,12 +101,10 @@ class _Products:
                 taken.add(str(names[bound]))
             return substitute(einsum.body, names)
 
-        def inlined(node: Expr) -> Expr:
-            if isinstance(node, Access):
-                return self._body(node, taken) if self._is_product(node) else node
-            return map_children(inlined, node)
+        def inlined(inner: Access) -> Expr:
+            return self._body(inner, taken) if self._is_product(inner) else inner
 
-        return inlined(substitute(einsum.body, names))
+        return map_accesses(inlined, substitute(einsum.body, names))
 
     def _is_dense(self, name: str) -> bool:
         format = self._types[name].format

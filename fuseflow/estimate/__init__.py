@@ -6,7 +6,6 @@ Work is counted exactly from the coordinates that tensors store (`counted`), or 
 from fuseflow.estimate.counted.memo import CountMemo
 from fuseflow.estimate.graph_counts import Work, count_work
 from fuseflow.estimate.graph_cycles import Bound
-from fuseflow.estimate.overlap import TensorOverlap
-from fuseflow.estimate.stated_statistics import Assumptions
+from fuseflow.estimate.stated_statistics import Assumptions, TensorOverlap
 
 __all__ = ["Assumptions", "Bound", "CountMemo", "TensorOverlap", "Work", "count_work"]

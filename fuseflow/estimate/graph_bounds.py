@@ -24,12 +24,11 @@ from fuseflow.estimate.counted.memo import CountMemo, Uncountable
 from fuseflow.estimate.fifo_loops import BusyLoops, FifoLoops, Matrix, hidden_work, loop_cycles
 from fuseflow.estimate.graph_counts import GraphCounts, Work, node_timings, work_on
 from fuseflow.estimate.graph_cycles import Bound, GraphCycles
-from fuseflow.estimate.memory_load import MemoryLoad, WrittenLines
+from fuseflow.estimate.memory_load import MemoryLoad, ScratchpadLoad, WrittenLines
 from fuseflow.estimate.memory_pace import memory_pace
 from fuseflow.estimate.pipeline_batches import LevelStages, measure_stages, total_cycles
 from fuseflow.estimate.pipeline_stages import Pipeline
 from fuseflow.estimate.port_lines import read_lines
-from fuseflow.estimate.scratchpad_load import ScratchpadLoad
 from fuseflow.estimate.stream_flow import Number
 from fuseflow.machine.machine import Machine
 from fuseflow.machine.timing import Paces

@@ -331,10 +331,9 @@ def count_work(
     statistics: Mapping[str, TensorStatistics],
     patterns: Mapping[str, Pattern],
     memo: CountMemo,
-    overlap: Overlap | None = None,
 ) -> Work:
     """Count the work of a verified graph on a machine. The other arguments are as in `count_graph`."""
-    counts = count_graph(graph, statistics, patterns, memo, overlap)
+    counts = count_graph(graph, statistics, patterns, memo)
     return work_on(counts, [timing.paces for timing in node_timings(counts, machine)], machine)
 
 

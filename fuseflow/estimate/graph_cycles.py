@@ -19,6 +19,7 @@ import numpy as np
 from fuseflow.estimate.fifo_loops import BusyLoops, LineWait, fewest_batches, hidden_work
 from fuseflow.estimate.memory_load import (
     MemoryLoad,
+    ScratchpadLoad,
     Writer,
     alternating_cycles,
     first_line_cycles,
@@ -32,7 +33,6 @@ from fuseflow.estimate.memory_load import (
 from fuseflow.estimate.memory_pace import MemoryPace, memory_pace
 from fuseflow.estimate.pipeline_stages import Pipeline
 from fuseflow.estimate.port_waits import answer_cycles, port_cycles, queue_cycles
-from fuseflow.estimate.scratchpad_load import ScratchpadLoad
 from fuseflow.estimate.stream_flow import Number
 from fuseflow.machine.machine import Machine
 from fuseflow.memory.settings import IdealMemory

@@ -11,7 +11,7 @@ other, so all rows take the sum of max(a_i, b_i), which is more than the larger 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import reduce
 from math import floor, inf
@@ -220,13 +220,11 @@ def measure_stages(
     if len(counts.streams) < len(counts.flows):
         return None
     *inner, whole = batch_levels(counts.graph)
-    place, declared = {node.name: at for at, node in enumerate(counts.graph.nodes)}, counts.graph.declared
+    place = {node.name: at for at, node in enumerate(counts.graph.nodes)}
     levels = []
     for level in inner:
         entries = max(_entries(workspace, counts) for workspace in level.workspaces) if level.workspaces else inf
-        parts = [
-            _node_cycles(node, level.depth, counts, declared, paces[place[node.name]], machine, memo) for node in level.nodes
-        ]
+        parts = [_node_cycles(node, level.depth, counts, paces[place[node.name]], machine, memo) for node in level.nodes]
         levels.append(_level_stages(level, entries, parts, memo))
     occupied = max(work.nodes[place[node.name]].occupied for node in whole.nodes)
     levels.append(LevelStages(whole, None, (np.array([occupied], dtype=np.int64),), inf))
@@ -244,15 +242,10 @@ def _level_stages(level: BatchLevel, entries: float, parts: Sequence[BatchCycles
 
 
 def _node_cycles(
-    node: n.Primitive,
-    depth: int,
-    counts: GraphCounts,
-    declared: Mapping[str, n.TensorDecl],
-    paces: Paces,
-    machine: Machine,
-    memo: CountMemo,
+    node: n.Primitive, depth: int, counts: GraphCounts, paces: Paces, machine: Machine, memo: CountMemo
 ) -> BatchCycles:
     """Return the cycles of a node in every batch at `depth`."""
+    declared = counts.graph.declared
     streams = [counts.streams[port] for port in (*node.inputs, *node.ports)]
     comparisons = counts.comparisons.get(node.name)
     nests = [batch_nest(stream.nest, depth) for stream in streams]

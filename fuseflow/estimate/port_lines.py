@@ -208,37 +208,21 @@ def _lookup_lines(
     each = bytes_ / present  # bytes below a reference
     level = node.level - 1 if isinstance(node, n.Scan) else decl.format.rank - 1
     sizes = [decl.shape[d] for d in decl.format.order]
-    lines, jumps = _spread_lines(node, addresses, present, lists, each, beyond, width, decl, level, line)
-    is_one = each * prod(sizes[: level + 1]) + beyond <= line  # the line that was read last
-    return choose(some, choose(is_one, 1.0, lines), 0.0), choose(some, choose(is_one, 1.0, jumps), 0.0)
-
-
-def _spread_lines(
-    node: Lookup,
-    addresses: Addresses,
-    present: Number,
-    lists: Number,
-    each: Number,
-    beyond: int,
-    width: int,
-    decl: n.TensorDecl,
-    level: int,
-    line: int,
-) -> tuple[Number, Number]:
-    """Return the lines of an array of several lines, and the pieces, for `present` references in `lists` lists."""
-    if level < 0:  # from the start again
-        return present * np.ceil((each + beyond) / line), present
-    varying = addresses.varying_level(node, level)
-    sizes = [decl.shape[d] for d in decl.format.order]
-    stride = each * prod(sizes[varying + 1 : level + 1])  # bytes from one coordinate to the next
+    varying = -1 if level < 0 else addresses.varying_level(node, level)
     is_even = all(kind.full for kind in decl.format.levels[level + 1 :])  # equally many bytes are below each reference
     in_line = _common_divisor(each, line) if is_even else width
-    if varying < 0:
-        return _repeated_lines(present, lists, (each + beyond + line - in_line) / line)
-    across = largest((1.0, (each + line - in_line) / line))  # lines of a piece that begins anywhere
-    lines, jumps = _dealt_lines(addresses.lanes(node)[0], sizes[varying], present, lists, each, stride, in_line, line)
-    is_apart = (stride > each) & (stride >= line)
-    return choose(is_apart, present * across, lines), choose(is_apart, present, jumps)
+    if level < 0:  # from the start again
+        lines, jumps = present * np.ceil((each + beyond) / line), present
+    elif varying < 0:
+        lines, jumps = _repeated_lines(present, lists, (each + beyond + line - in_line) / line)
+    else:
+        stride = each * prod(sizes[varying + 1 : level + 1])  # bytes from one coordinate to the next
+        across = largest((1.0, (each + line - in_line) / line))  # lines of a piece that begins anywhere
+        lines, jumps = _dealt_lines(addresses.lanes(node)[0], sizes[varying], present, lists, each, stride, in_line, line)
+        is_apart = (stride > each) & (stride >= line)
+        lines, jumps = choose(is_apart, present * across, lines), choose(is_apart, present, jumps)
+    is_one = each * prod(sizes[: level + 1]) + beyond <= line  # the line that was read last
+    return choose(some, choose(is_one, 1.0, lines), 0.0), choose(some, choose(is_one, 1.0, jumps), 0.0)
 
 
 def _repeated_lines(present: Number, lists: Number, across: Number) -> tuple[Number, Number]:

@@ -14,10 +14,9 @@ from fuseflow.energy.counts import DramEvents, EnergyCounts, NodeEvents, energy_
 from fuseflow.energy.energy import PARTS
 from fuseflow.estimate.graph_counts import GraphCounts, Work, held_entries
 from fuseflow.estimate.graph_cycles import Bound
-from fuseflow.estimate.memory_load import MemoryLoad
+from fuseflow.estimate.memory_load import MemoryLoad, ScratchpadLoad
 from fuseflow.estimate.memory_pace import memory_pace
 from fuseflow.estimate.node_work import node_values
-from fuseflow.estimate.scratchpad_load import ScratchpadLoad
 from fuseflow.machine.machine import Machine
 from fuseflow.memory.settings import IdealMemory
 from fuseflow.notebook_table import SummaryTable

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from fuseflow.estimate.program import EstimatorRegion, StoredView
-from fuseflow.estimate.tiled_region import TileGraph
+from fuseflow.estimate.program import EstimatorRegion, StoredView, TileGraph
 from fuseflow.lower.regions import CompiledRegion
 from fuseflow.lower.reshape_views import TensorView
 

@@ -34,7 +34,7 @@ def explain_cuts(compiled: Compiled, array: ArraySettings) -> tuple[ArrayCut, ..
         compiled.schedule, fuse_regions=("none",), regions=(), orders=(), parallel=(), splits=(), depths=(), recomputed=()
     )
     estimates = RegionEstimates(Estimator(assume_unknown=True), compiled.machine)
-    costs = prepare_costs(compiled.source.program, alone, compiled.source.tensors, estimates)
+    costs = prepare_costs(compiled.source, alone, estimates)
     return () if costs is None else tuple(_cuts(compiled, array, costs, lanes))
 
 

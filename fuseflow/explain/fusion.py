@@ -134,7 +134,7 @@ def explain_fusion(source: Source, schedule: Schedule, machine: Machine, asked: 
     asked = asked or schedule
     source, schedule = planned(source, schedule, machine)
     source = with_layouts(source, schedule, machine)
-    schedule, partitioned, lowered = lower_cut(source.program, schedule, machine, source.tensors)
+    schedule, partitioned, lowered = lower_cut(source, schedule, machine)
     program, compiled = partitioned.program, tuple(lowered)
     decisions = _decisions(partitioned, compiled, "the chosen cut" if asked.leaves_cut or asked.open else "the schedule")
     singletons = tuple(Region(e.name, (e.name,)) for e in partitioned.original.einsums)

@@ -12,11 +12,12 @@ import math
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 
+from fuseflow.einsum.index_names import underscored_name, unused_name
 from fuseflow.einsum.nodes import TensorType
 from fuseflow.fusion.order_graph import AskedOrder, ConstraintSource, OrderGraph, refuse_cycle, shortest_cycle, storage_edges
 from fuseflow.fusion.region import Copy, FusedRegion, with_structures
 from fuseflow.fusion.region_trees import RegionTrees
-from fuseflow.fusion.tree import Reduction, Tree, TreeTable, View, views
+from fuseflow.fusion.tree import Tree, TreeTable, View
 
 CopyCost = Callable[[str], float]
 """Returns the cost of a copy of a tensor: its expected number of stored values, infinite if it cannot be copied."""
@@ -59,10 +60,7 @@ def _copied(fused: RegionTrees, trees: TreeTable, source: ConstraintSource, take
     """Return the trees with a view (`source`) read from a copy, or with a result of this name permuted as it is written."""
     if not isinstance(source, View):
         return replace(fused, permuted_results=(*fused.permuted_results, str(source)))
-    name, count = f"{source.tensor}.copy", 1
-    while name in taken or any(other.name == name for other in fused.copies):
-        count += 1
-        name = f"{source.tensor}.copy{count}"
+    name = unused_name(f"{source.tensor}.copy", {*taken, *(copy.name for copy in fused.copies)}, "")
     memo: dict[Tree, Tree] = {}
     for tree in fused.trees:
         trees.rename(tree, {}, memo, {source: name})
@@ -93,10 +91,7 @@ def remove_copy(region: FusedRegion, copy: Copy, source: TensorType) -> FusedReg
 
 def stored_copy_name(copy: Copy, loops: tuple[str, ...], taken: Collection[str]) -> str:
     """Return the name of a copy in memory when the loops run in this order."""
-    name = "_".join([f"{copy.source}.copy", *map(str, copy.order(loops))])
-    while name in taken:
-        name += "_"
-    return name
+    return underscored_name("_".join([f"{copy.source}.copy", *map(str, copy.order(loops))]), taken)
 
 
 def name_copies(region: FusedRegion, taken: Collection[str]) -> FusedRegion:
@@ -114,11 +109,6 @@ def _reread(
     region: FusedRegion, names: Mapping[str, str], copies: tuple[Copy, ...], stored: Mapping[str, TensorType]
 ) -> FusedRegion:
     """Return the region with other `names` of some of the tensors that it reads."""
-    trees, memo = TreeTable(), dict[Tree, Tree]()
-    tensors = {view: names[view.tensor] for view in region.views if view.tensor in names}
-    results = tuple(replace(r, tree=trees.rename(r.tree, {}, memo, tensors)) for r in region.results)
-    merged = tuple((new, v) for r, v in region.merges if isinstance(new := memo[r], Reduction))
-    fill = {memo[node]: value for node, value in region.fill.items() if node in memo}
-    read_names = (*(view.tensor for view in views(*(r.tree for r in results))), *(copy.source for copy in copies))
-    stored = with_structures(read_names, stored)
-    return replace(region, results=results, merges=merged, fill=fill, copies=copies, stored=stored)
+    region = region.reading({view: names[view.tensor] for view in region.views if view.tensor in names})
+    read_names = (*(view.tensor for view in region.views), *(copy.source for copy in copies))
+    return replace(region, copies=copies, stored=with_structures(read_names, stored))

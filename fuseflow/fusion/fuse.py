@@ -6,15 +6,14 @@ import math
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from itertools import islice
+from itertools import islice, product
 from typing import Literal, Protocol, TypeAlias
 
 from fuseflow.einsum.nodes import Einsum, Program, TensorType
 from fuseflow.einsum.verify import Extents, extents
 from fuseflow.errors import FusionError, did_you_mean
-from fuseflow.fusion.compared_sums import refuse_compared_sums
+from fuseflow.float32.operator_precision import COMPARISONS
 from fuseflow.fusion.copies import CopyCost, break_cycles, copy_all
-from fuseflow.fusion.global_iteration import hoist_sums
 from fuseflow.fusion.inline import MOST_PLACES, Inliner
 from fuseflow.fusion.linear_extensions import LoopOrder
 from fuseflow.fusion.order_candidates import MAX_CANDIDATES, OrderCandidate, OrderCost, enumerate_orders, first_order
@@ -31,9 +30,10 @@ from fuseflow.fusion.order_graph import (
 from fuseflow.fusion.order_search import ComparedOrders, CostBound, OrderRules, compare_orders
 from fuseflow.fusion.refusal import attempt
 from fuseflow.fusion.region import FusedRegion, RegionOutput, only_names, to_region_names, with_structures
-from fuseflow.fusion.region_trees import RegionTrees, order_constraints
-from fuseflow.fusion.tree import Reduction, implicit_values, nodes
+from fuseflow.fusion.region_trees import RegionTrees, hoist_sums, order_constraints
+from fuseflow.fusion.tree import Constant, Operation, Reduction, Selection, Tree, View, implicit_values, nodes
 from fuseflow.fusion.view_merging import RefusedPairs, ViewMerger
+from fuseflow.tensors import DTYPES
 
 MergePolicy: TypeAlias = Literal["early", "late", "lean", "never"]
 """When the views of one tensor are merged: `early`, before their producers are expanded; `late`, when all constraints are known;
@@ -81,7 +81,7 @@ def fuse(
     results of earlier regions, with the formats they really have. The loops of a `pinned` result follow its declared mode order;
     the others are stored in loop order. `chain` is an order of some or all of the region's indices that the user asked for, in
     the names of the region or of its only Einsum. Without one, the loops of each Einsum run in the order that its user wrote.
-    `merge` says when views are merged. `iteration` is `factored`, or `global` for one iteration space (`global_iteration`).
+    `merge` says when views are merged. `iteration` is `factored`, or `global` for one iteration space (`hoist_sums`).
     `price` returns the expected number of stored values of a tensor; with it, permuted copies break a cycle of the constraints.
     With `free`, every tensor whose storage constrains the loops is read from a copy, so that all orders are possible
     (`copies.remove_copy` removes copies that were not needed). `extents_by_einsum` is `einsum.verify.extents` of the program, if
@@ -116,29 +116,7 @@ def fuse(
     if user_order or ordered is not fused:
         fused, graph = ordered, fuser.graph(ordered, user_order)
         refuse_cycle(graph, name)
-    readable, declared = fuser.readable(fused), program.declared
-    return FusedRegion(
-        name=name,
-        einsums=tuple(members),
-        results=fuser.results(fused),
-        sizes={v: inliner.sizes[v] for v in fused.indices},
-        stored=with_structures(
-            [
-                *(v.tensor for v in fused.leaves),
-                *(c.source for c in fused.copies),
-                *(like for n in results if (like := declared[n].like)),
-            ],
-            readable,
-        ),
-        fill=implicit_values(fused.trees, readable, inliner.sizes),
-        merges=fused.merges,
-        constraints=graph,
-        local_names=inliner.local_names,
-        repeated=frozenset(e for e, tables in inliner.tables.items() if len(tables) > 1),
-        copies=fused.copies,
-        asked=fuser.asked(fused),
-        shared=shared or {},
-    )
+    return fuser.fused_region(fused, graph, shared or {})
 
 
 def _refuse_materialized(region: str, einsums: Collection[Einsum]) -> None:
@@ -246,6 +224,27 @@ class _Fuser:
             outputs.append(RegionOutput(tensor, indices, tree, levels=tuple(indices[d] for d in order)))
         return tuple(outputs)
 
+    def fused_region(self, fused: RegionTrees, graph: OrderGraph, shared: Mapping[str, TensorType]) -> FusedRegion:
+        """Return the region that has these trees and this order graph."""
+        inliner, readable, results = self.inliner, self.readable(fused), self.results(fused)
+        likes = (like for result in results if (like := result.tensor.like))
+        read = [*(view.tensor for view in fused.leaves), *(copy.source for copy in fused.copies), *likes]
+        return FusedRegion(
+            name=self.region,
+            einsums=tuple(inliner.einsums),
+            results=results,
+            sizes={v: inliner.sizes[v] for v in fused.indices},
+            stored=with_structures(read, readable),
+            fill=implicit_values(fused.trees, readable, inliner.sizes),
+            merges=fused.merges,
+            constraints=graph,
+            local_names=inliner.local_names,
+            repeated=frozenset(e for e, tables in inliner.tables.items() if len(tables) > 1),
+            copies=fused.copies,
+            asked=self.asked(fused),
+            shared=shared,
+        )
+
 
 def check_region_names(
     chain: tuple[str, ...], region: str, local: Mapping[str, str], indices: tuple[str, ...]
@@ -302,3 +301,68 @@ def choose_order(
 def priced_order(region: FusedRegion, cost: RegionCost, order: tuple[str, ...]) -> OrderCandidate:
     """Return an order of a region with its cost."""
     return OrderCandidate.of(order, attempt(cost, replace(region, order=order)))
+
+
+EXACT = frozenset(("max", "min"))
+"""The reductions and operators whose result is one of their operands."""
+
+
+def refuse_compared_sums(region: str, trees: Collection[Tree], declared: Mapping[str, TensorType]) -> None:
+    """Raise `FusionError` if a comparison in the trees of a region compares what it makes of a sum of floats with what it makes in the same
+    way of that sum at other indices.
+
+        r[i] = sum(j) where(s[j] == s[i], 1, 0)        s[i] = sum(k, l) T[k, l, i]
+
+    A region that holds s has two loops of it here, and each may add its terms in another order. Then s[i] differs from itself by
+    rounding, and the count is wrong by one, not by a rounding error. A stored s is equal to itself.
+    """
+    for node in nodes(*trees):
+        if not isinstance(node, Operation) or node.name not in COMPARISONS:
+            continue
+        left, right = node.args
+        if isinstance(left, Operation) and left.name == "sub" and isinstance(right, Constant):
+            left, right = left.args
+        for one, other in product(_selected(left), _selected(right)):
+            label = _rounded_sum(one, declared) if one is not other and _alike(one, other) else ""
+            if label:
+                error = FusionError(
+                    f"region `{region}` compares `{label}` with itself and would compute it twice: two sums of the same numbers may "
+                    "differ in rounding",
+                    hint=f"end a region at `{label}`, which then is stored",
+                )
+                error.producer = label
+                raise error
+
+
+def _selected(tree: Tree) -> Iterator[Tree]:
+    """Yield a node and the nodes below it that its value may be an element of."""
+    yield tree
+    if isinstance(tree, Selection) or (isinstance(tree, Reduction) and tree.op in EXACT):
+        yield from _selected(tree.body)
+    if isinstance(tree, Operation) and (tree.name == "where" or tree.name in EXACT):
+        for arg in tree.args[tree.name == "where" :]:
+            yield from _selected(arg)
+
+
+def _alike(one: Tree, other: Tree) -> bool:
+    """Return whether two nodes are the same expression at some indices."""
+    if one is other:
+        return True
+    match one, other:
+        case View(), View():
+            return one.tensor == other.tensor
+        case Operation(), Operation():
+            return one.name == other.name and all(map(_alike, one.args, other.args))
+        case Reduction(), Reduction():
+            return one.label == other.label
+        case Selection(), Selection():
+            return one.label == other.label
+        case _:
+            return False
+
+
+def _rounded_sum(tree: Tree, declared: Mapping[str, TensorType]) -> str:
+    """Return the label of the last reduction in a tree whose result may depend on the order of its terms, empty if there is none."""
+    exact = {name for name, tensor in declared.items() if DTYPES[tensor.dtype].is_integer}
+    rounded = (n.label for n in reversed(nodes(tree)) if isinstance(n, Reduction) and n.op not in EXACT and n.label not in exact)
+    return next(rounded, "")

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from typing import assert_never
 
 from fuseflow.einsum import nodes as ein
-from fuseflow.einsum.index_names import LETTERS
+from fuseflow.einsum.index_names import LETTERS, underscored_name
 from fuseflow.errors import FusionError, PlacesError
 from fuseflow.fusion.order_graph import AskedOrder
 from fuseflow.fusion.region_trees import RegionTrees, ViewKey
@@ -173,14 +173,8 @@ class Inliner:
             return einsum.name
         reductions = [n for n in ein.walk(einsum.body) if isinstance(n, ein.Reduce) and n.op == node.op and n is not einsum.body]
         position = list(dict.fromkeys(reductions)).index(node)
-        return free_label(f"{einsum.name}.{node.op}" + (f"_{position + 1}" if position else ""), self.einsums)
-
-
-def free_label(wanted: str, einsums: Collection[str]) -> str:
-    """Return the label of a reduction inside an Einsum: the wanted one, unless one of the `einsums` of the region has this name."""
-    while wanted in einsums:
-        wanted += "_"
-    return wanted
+        # unless an Einsum of the region has this name
+        return underscored_name(f"{einsum.name}.{node.op}" + (f"_{position + 1}" if position else ""), self.einsums)
 
 
 def plain_index_names(einsum: ein.Einsum, indices: tuple[ein.Index, ...]) -> tuple[str, ...]:

@@ -19,10 +19,10 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from itertools import count as numbers
 from itertools import pairwise
 from typing import assert_never
 
+from fuseflow.einsum.index_names import unused_name
 from fuseflow.einsum.nodes import Program, TensorType
 from fuseflow.errors import FusionError
 from fuseflow.fusion.fuse import fuse
@@ -133,7 +133,6 @@ class _Expansion:
                 f"region `{self.region.name}` has more than {MOST_VARIABLES} variables if every use of an intermediate is inlined",
                 hint="count its orders with `--count merged`, or fuse fewer Einsums",
             )
-        names = (wanted if n == 1 else f"{wanted}_{n}" for n in numbers(1))
-        name = next(n for n in names if n not in self.graph)
+        name = unused_name(wanted, self.graph)
         self.graph[name] = {}
         return name

@@ -9,9 +9,10 @@ from fuseflow.einsum.blocks import index_block_sizes
 from fuseflow.einsum.nodes import TensorType
 from fuseflow.errors import FusionError
 from fuseflow.fusion.linear_extensions import LoopOrder
+from fuseflow.fusion.order_candidates import OrderCandidate
 from fuseflow.fusion.order_graph import AskedOrder, OrderGraph, graph_edges
 from fuseflow.fusion.order_search import ComparedOrders
-from fuseflow.fusion.tree import Producer, Reduction, Selection, Tree, View, free_indices, loops, nodes, views
+from fuseflow.fusion.tree import Producer, Reduction, Selection, Tree, TreeTable, View, free_indices, loops, nodes, views
 from fuseflow.tensors import Format
 
 
@@ -199,6 +200,20 @@ class FusedRegion:
     def own_names(self, chain: tuple[str, ...]) -> tuple[str, ...]:
         """Return the result of `to_region_names` for this region."""
         return to_region_names(chain, only_names(self.einsums, self.local_names), self.indices)
+
+    @property
+    def ranked(self) -> list[OrderCandidate]:
+        """The compared orders whose cost is known, the chosen one first, and then the cheaper ones first."""
+        known = (outcome for outcome in self.compared if outcome.cost is not None)
+        return sorted(known, key=lambda outcome: (outcome.order != self.order, outcome.rank))
+
+    def reading(self, tensors: Mapping[View, str]) -> FusedRegion:
+        """Return the region with views that read other `tensors`."""
+        trees, memo = TreeTable(), dict[Tree, Tree]()
+        results = tuple(replace(r, tree=trees.rename(r.tree, {}, memo, tensors)) for r in self.results)
+        merges = tuple((new, v) for r, v in self.merges if isinstance(new := trees.rename(r, {}, memo, tensors), Reduction))
+        fill = {memo[node]: value for node, value in self.fill.items() if node in memo}
+        return replace(self, results=results, merges=merges, fill=fill)
 
     @property
     def dependence(self) -> LoopDependence:

@@ -19,6 +19,7 @@ from typing import assert_never
 
 from fuseflow.einsum import nodes as ein
 from fuseflow.einsum import text as einsum_text
+from fuseflow.einsum.index_names import unused_name
 from fuseflow.einsum.nodes import Access, Apply, Const, Einsum, Expr, Keep, Program, Reduce, TensorType
 from fuseflow.einsum.rounding import expression_precision, round_to
 from fuseflow.fusion.order_graph import graph_edges
@@ -104,10 +105,7 @@ def places_name(tensor: str) -> str:
 
 
 def _fresh(base: str, taken: set[str]) -> str:
-    name, count = base, 1
-    while name in taken:
-        count += 1
-        name = f"{base}_{count}"
+    name = unused_name(base, taken)
     taken.add(name)
     return name
 

@@ -10,7 +10,19 @@ from itertools import pairwise
 from fuseflow.einsum.nodes import TensorType
 from fuseflow.fusion.order_graph import AskedOrder, Constraint, storage_edges, storage_reason
 from fuseflow.fusion.region import Copy
-from fuseflow.fusion.tree import Producer, Reduction, Selection, Tree, View, loops, nodes
+from fuseflow.fusion.tree import (
+    Operation,
+    Producer,
+    Reduction,
+    Selection,
+    Tree,
+    TreeTable,
+    View,
+    all_indices,
+    free_indices,
+    loops,
+    nodes,
+)
 
 ViewKey = tuple[str, tuple[str, ...]]
 """A tensor and the indices at which it is read."""
@@ -159,3 +171,49 @@ def _alternatives(views: tuple[tuple[str, ...], ...]) -> tuple[tuple[str, str], 
             groups.setdefault(indices[:position] + indices[position + 1 :], []).append(indices[position])
         pairs += [(v, w) for group in groups.values() if len(group) > 1 for v in group for w in group if w != v]
     return tuple(pairs)
+
+
+LINEAR_OPERANDS: dict[str, tuple[int, ...]] = {"mul": (0, 1), "div": (0,), "neg": (0,), "copy": (0,)}
+"""The operators that a sum moves out of, with the positions of the operands from which it does."""
+
+
+def hoist_sums(fused: RegionTrees, trees: TreeTable) -> RegionTrees:
+    """Return the trees of a region with their sums moved as far out as possible, so that there is one iteration space.
+
+        T[i, j] = sum(k) A[i, k] * B[k, j];  Y[i, l] = sum(j) T[i, j] * C[j, l]
+        ->  Y[i, l] = sum(j, k) A[i, k] * B[k, j] * C[j, l]
+
+    This is the baseline that factored iteration is measured against. An operator that does not distribute (a relu of a sum, the sum in a
+    softmax) ends an iteration space. Products are reassociated, so that rounding differs, and infinities and NaN may differ too.
+    """
+    memo: dict[Tree, Tree] = {}
+    for node in fused.nodes:
+        memo[node] = _moved(node, trees, memo)
+    return fused.renewed(memo)
+
+
+def _moved(node: Tree, trees: TreeTable, memo: Mapping[Tree, Tree]) -> Tree:
+    new = trees.rebuilt(node, memo)
+    if isinstance(new, Reduction):
+        body = new.body
+        if isinstance(body, Reduction) and body.op == new.op and not set(body.over) & set(new.over):
+            return trees.reduction(new.op, (*new.over, *body.over), new.free, body.body, new.label)
+    return _out_of(new, trees)
+
+
+def _out_of(node: Tree, trees: TreeTable) -> Tree:
+    """Return the sum of the products in place of a product of sums; any other node as it is."""
+    if not isinstance(node, Operation):
+        return node
+    for position in LINEAR_OPERANDS.get(node.name, ()):
+        inner = node.args[position]
+        others = node.args[:position] + node.args[position + 1 :]
+        if isinstance(inner, Reduction) and inner.op == "sum" and not set(inner.over) & all_indices(*others):
+            args = (*node.args[:position], inner.body, *node.args[position + 1 :])
+            body = _out_of(trees.op(node.name, args), trees)
+            over = inner.over
+            if isinstance(body, Reduction) and body.op == "sum" and not set(body.over) & set(over):
+                over, body = (*over, *body.over), body.body
+            free = tuple(v for v in free_indices(body)[body] if v not in over)
+            return trees.reduction("sum", over, free, body, inner.label)
+    return node

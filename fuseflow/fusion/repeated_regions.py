@@ -9,9 +9,9 @@ from collections.abc import Collection, Mapping
 from dataclasses import replace
 from typing import assert_never
 
+from fuseflow.einsum.index_names import underscored_name
 from fuseflow.einsum.nodes import TensorType
 from fuseflow.errors import Span
-from fuseflow.fusion.inline import free_label
 from fuseflow.fusion.order_graph import build_order_graph
 from fuseflow.fusion.region import FusedRegion
 from fuseflow.fusion.region_trees import RegionTrees, order_constraints
@@ -90,4 +90,4 @@ def _renamed_label(label: str, names: Mapping[str, str], einsums: Collection[str
         return names[label]
     parts = label.split(".")
     inside = next(n for n in range(len(parts) - 1, 0, -1) if ".".join(parts[:n]) in names)
-    return free_label(".".join((names[".".join(parts[:inside])], *parts[inside:])).rstrip("_"), einsums)
+    return underscored_name(".".join((names[".".join(parts[:inside])], *parts[inside:])).rstrip("_"), einsums)

@@ -27,7 +27,7 @@ def with_layouts(source: Source, schedule: Schedule, machine: Machine) -> Source
     if source.arranged or not carried_inputs(source.program):
         return source
     store = PrivateStore.open("layouts", ".json")
-    digest = "" if store is None else cut_digest(source.program, schedule, machine, source.tensors)
+    digest = "" if store is None else cut_digest(source, schedule, machine)
     content = None if store is None else store.read(digest)
     if content is not None:
         _log.debug("the layouts of the training step are read from the cache: nothing that decides them changed")

@@ -6,6 +6,7 @@ import math
 from dataclasses import replace
 
 from fuseflow.costs import Estimate
+from fuseflow.einsum.index_names import underscored_name
 from fuseflow.einsum.nodes import Access, Einsum, Program, TensorType
 from fuseflow.errors import FusionError
 from fuseflow.fusion import Copy, FusedRegion, choose_order, fuse
@@ -34,9 +35,7 @@ def permuting_region(state: LoweringState, source: TensorType, target: TensorTyp
 
 def dense_copy(state: LoweringState, source: TensorType, order: tuple[int, ...]) -> TensorType:
     """Return the declaration of a dense copy of `source` with its dimensions stored in this order."""
-    name = "_".join([f"{source.name}.dense", *map(str, order)])
-    while name in state.declared:
-        name += "_"
+    name = underscored_name("_".join([f"{source.name}.dense", *map(str, order)]), state.declared)
     return replace(source, name=name, format=Format.of(*["dense"] * len(order), order=order))
 
 

@@ -5,16 +5,17 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Hashable
-from dataclasses import replace
+from collections.abc import Hashable, Mapping
+from dataclasses import dataclass, replace
 from functools import cache, partial
 from typing import Protocol
 
 from fuseflow.costs import Estimate
 from fuseflow.costs.cost import expected_rank
 from fuseflow.einsum.index_names import substitute_tensors
-from fuseflow.einsum.nodes import Program
+from fuseflow.einsum.nodes import Einsum, Keep, Program, Reduce, TensorType, map_accesses, walk
 from fuseflow.einsum.text import places_of
+from fuseflow.einsum.verify import Extents
 from fuseflow.errors import FusionError, OrdersError, PlacesError
 from fuseflow.fusion import FusedRegion, choose_order, fuse, inline
 from fuseflow.fusion.copies import name_copies, remove_copy, requires_copy
@@ -28,12 +29,12 @@ from fuseflow.fusion.refusal import Refusal, attempt
 from fuseflow.fusion.repeated_regions import can_rename, renamed_region
 from fuseflow.lower.buffers import resident_tensors
 from fuseflow.lower.copies import cost_with_copies, public_cost
-from fuseflow.lower.flat_regions import flat_region
 from fuseflow.lower.order_costs import OrderCosts
 from fuseflow.lower.state import LoweringMemo, LoweringState, Precedent, RegionRequest
 from fuseflow.schedule import region_size
 from fuseflow.schedule.section import KEYWORDS
 from fuseflow.table import build_table, emit
+from fuseflow.tensors import Format
 
 
 class CostRule(Protocol):
@@ -260,3 +261,58 @@ def _stored_shares(state: LoweringState, tensor: str, indices: tuple[str, ...]) 
     assert format is not None
     levels = zip(format.order, format.levels, statistics.fanouts, statistics.sizes, strict=True)
     return {indices[d]: min(1.0, fanout / size) for d, level, fanout, size in levels if size and not level.full}
+
+
+@dataclass(frozen=True, slots=True)
+class FlatRegion:
+    """A region that computes each value from values at the same place of one tensor, on vectors: the program with its statements, the types
+    of the tensors in memory, and the extents of its indices. `shared` has the types that the tensors have which it reads or writes as
+    vectors, by name."""
+
+    program: Program
+    stored: Mapping[str, TensorType]
+    extents: Extents
+    shared: Mapping[str, TensorType]
+
+
+def flat_region(state: LoweringState, request: RegionRequest) -> FlatRegion | None:
+    """Return a region on vectors, or None if it cannot run on vectors: then coordinates decide what it computes, or are part of what
+    the user asks for. The number of entries must be known."""
+    partitioned, types = state.partitioned, state.declared
+    einsums = [partitioned.program.defined[name] for name in request.einsums]
+    root = types[einsums[0].name].like if einsums else ""
+    if root not in state.entries or request.order or types[root].block or partitioned.schedule.iteration != "factored":
+        return None
+    lanes = {index.rpartition(".")[2] for index, _ in partitioned.schedule.parallel}
+    if not all(_is_flat(e, root, types) and lanes.isdisjoint(e.indices[1:]) for e in einsums):
+        return None
+    size = state.entries[root]
+    shared = {name: t for name, t in {**types, **state.stored}.items() if root in (name, t.like)}
+    vectors = {name: replace(t, shape=(size,), format=Format.dense(1), like=root) for name, t in shared.items()}
+    flat = {
+        e.name: replace(
+            e, indices=e.indices[:1], body=map_accesses(lambda access: replace(access, indices=access.indices[:1]), e.body)
+        )
+        for e in einsums
+    }
+    program = partitioned.program
+    return FlatRegion(
+        replace(
+            program,
+            tensors=tuple([vectors.get(t.name, t) for t in program.tensors]),
+            einsums=tuple([flat.get(e.name, e) for e in program.einsums]),
+        ),
+        {name: vectors.get(name, t) for name, t in state.stored.items()},
+        {**partitioned.extents, **{e.name: {str(e.indices[0]): size} for e in einsums}},
+        shared,
+    )
+
+
+def _is_flat(einsum: Einsum, root: str, types: Mapping[str, TensorType]) -> bool:
+    """Return whether a statement gives a result at the places of a tensor from values at the same places, and from scalars."""
+    own = einsum.indices
+    if einsum.order or types[einsum.name].like != root or not all(isinstance(index, str) for index in own):
+        return False
+    if any(isinstance(node, Reduce | Keep) for node in walk(einsum.body)):
+        return False
+    return all(not a.indices or (a.indices == own and root in (a.tensor, types[a.tensor].like)) for a in einsum.accesses)

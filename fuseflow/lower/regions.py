@@ -130,13 +130,8 @@ def lower_region(state: LoweringState, request: RegionRequest) -> tuple[tuple[Co
             region, state = _compiled(state, RegionRequest(copy.name, (), ()), copy_region(state, copy, fused))
             copies.append(region)
     region, state = _compiled(state, request, fused, precedent)
-    sources, shown = state.partitioned.sources, list[str]()  # outputs that show a result, directly or through other views
-    for output in program.outputs:
-        root = output
-        while root in sources:
-            root = sources[root]
-        shown += [output] if root in request.results else []
-    views_after, state = _views(state, shown)
+    showing = [output for output in program.outputs if state.partitioned.shown(output) in request.results]
+    views_after, state = _views(state, showing)
     return _with_views((*views_before, *copies, region, *views_after)), state
 
 

@@ -8,12 +8,12 @@ tensor. So the extents of the graph shrink, and nothing else changes unless an e
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import fields, replace
 
-from fuseflow.einsum.nodes import TensorType
+from fuseflow.einsum.index_names import underscored_name
 from fuseflow.fusion.region import FusedRegion
-from fuseflow.fusion.tree import Reduction, Tree, TreeTable, View, nodes
+from fuseflow.fusion.tree import View
 from fuseflow.lower.lanes import with_lanes
 from fuseflow.lower.region_tile import RestrictedRegion, RestrictedTensor
 from fuseflow.lower.regions import CompiledRegion
@@ -35,55 +35,25 @@ def restricted(fused: FusedRegion, index: str, size: int) -> RestrictedRegion:
     outer = dict[str, tuple[str, int]]()
     for view in (v for v in fused.views if modes[v]):
         alone = len(uses[view.tensor]) == 1
-        name = view.tensor if alone else restriction_name(view.tensor, modes[view], taken)
+        of_modes = "".join(f"_{mode}" for mode in modes[view])
+        name = view.tensor if alone else underscored_name(f"{view.tensor}.restricted{of_modes}", taken)
         declared = fused.declared[view.tensor]
         shape = tuple(size if d in modes[view] else extent for d, extent in enumerate(declared.shape))
         stored[name] = replace(declared, name=name, shape=shape)
         tensors[name] = RestrictedTensor(view.tensor, modes[view])
-        above = _levels_above(declared, modes[view])
         if not alone:
             renamed[view] = name
+            assert declared.format is not None
+            levels, order = declared.format.levels, declared.format.order
+            # the outermost levels, which stay when it is restricted along these modes (`tensors.restriction`)
+            above = min(map(order.index, modes[view])) if all(level.appended for level in levels) else 0
             outer |= {name: (view.tensor, above)} if above else {}
-    smaller = _with_tensors(fused, stored, renamed, {**fused.sizes, index: size})
+    smaller, sizes = fused.reading(renamed), {**fused.sizes, index: size}
+    shapes = (tuple(sizes[v] for v in result.indices) for result in smaller.results)
+    results = tuple(replace(r, tensor=replace(r.tensor, shape=shape)) for r, shape in zip(smaller.results, shapes, strict=True))
     resident = fused.resident | {name for name, tensor in tensors.items() if tensor.source in fused.resident}
-    return RestrictedRegion(replace(smaller, outer_levels=outer, resident=resident), tensors)
-
-
-def _levels_above(declared: TensorType, modes: Iterable[int]) -> int:
-    """Return how many outermost levels of a tensor stay when it is restricted along some modes (`tensors.restriction`)."""
-    assert declared.format is not None
-    if not all(level.appended for level in declared.format.levels):
-        return 0
-    return min(declared.format.order.index(mode) for mode in modes)
-
-
-def restriction_name(tensor: str, modes: Iterable[int], taken: Container[str]) -> str:
-    """Return the name of a tensor that is restricted along some modes, beside the whole tensor. It is none of the `taken` names.
-
-    >>> restriction_name("A", (0,), {"A", "A.restricted_0"})
-    'A.restricted_0_'
-    """
-    name = f"{tensor}.restricted" + "".join(f"_{mode}" for mode in modes)
-    while name in taken:
-        name += "_"
-    return name
-
-
-def _with_tensors(
-    fused: FusedRegion, stored: Mapping[str, TensorType], renamed: Mapping[View, str], sizes: Mapping[str, int]
-) -> FusedRegion:
-    """Return the region with other extents (`sizes`), and with the views in `renamed` reading other tensors."""
-    table, memo = TreeTable(), dict[Tree, Tree]()
-
-    def new(tree: Tree) -> Tree:
-        return table.rename(tree, {}, memo, renamed)
-
-    results = tuple(
-        replace(r, tree=new(r.tree), tensor=replace(r.tensor, shape=tuple(sizes[v] for v in r.indices))) for r in fused.results
-    )
-    merges = tuple((merged, index) for node, index in fused.merges if isinstance(merged := new(node), Reduction))
-    fill = {new(tree): fused.fill[tree] for tree in nodes(*fused.trees)}
-    return replace(fused, results=results, sizes=sizes, stored=stored, fill=fill, merges=merges, copies=())
+    region = replace(smaller, results=results, sizes=sizes, stored=stored, copies=(), outer_levels=outer, resident=resident)
+    return RestrictedRegion(region, tensors)
 
 
 def graph_of(region: CompiledRegion, restricted: RestrictedRegion, schedule: Schedule) -> Graph:

@@ -52,20 +52,20 @@ class _Uses:
     def of(cls, regions: Sequence[CompiledRegion], partitioned: PartitionedProgram, placed: frozenset[str]) -> _Uses:
         def there(region: CompiledRegion, names: Iterable[str]) -> dict[str, str]:
             chains = {name: buffer_names(name, partitioned, region.fused) for name in names}
-            return {name: shown(name, partitioned) for name, chain in chains.items() if not placed.isdisjoint(chain)}
+            return {name: partitioned.shown(name) for name, chain in chains.items() if not placed.isdisjoint(chain)}
 
         # a copy reads its source once, in order, and its readers find the copy in the scratchpad
         readers = {copy.name: region for region in regions for copy in region.fused.copies}
         read = tuple(there(region, region.graph.inputs) if region.einsums else {} for region in regions)
         written = tuple(there(readers.get(region.name, region), region.graph.outputs) for region in regions)
         from_memory = tuple(
-            frozenset(shown(name, partitioned) for name in region.graph.inputs if name not in own)
+            frozenset(partitioned.shown(name) for name in region.graph.inputs if name not in own)
             for region, own in zip(regions, read, strict=True)
         )
         cut = tuple(
-            frozenset(shown(name, partitioned) for name in region.graph.declared if is_cut(region, name)) for region in regions
+            frozenset(partitioned.shown(name) for name in region.graph.declared if is_cut(region, name)) for region in regions
         )
-        return cls(read, written, from_memory, frozenset(shown(name, partitioned) for name in partitioned.program.outputs), cut)
+        return cls(read, written, from_memory, frozenset(partitioned.shown(name) for name in partitioned.program.outputs), cut)
 
     def declared(self, number: int, tensor: TensorDecl) -> TensorDecl:
         """Return the declaration of a tensor in a region with its place in the scratchpad, if it has one."""
@@ -94,19 +94,12 @@ class _Uses:
         return tensor in self.outputs or any(tensor in names for names in self.from_memory) or any(later)
 
 
-def shown(name: str, partitioned: PartitionedProgram) -> str:
-    """Return the tensor that a view shows, or the name itself."""
-    while name in partitioned.sources:
-        name = partitioned.sources[name]
-    return name
-
-
 def refuse_places(partitioned: PartitionedProgram, regions: Sequence[CompiledRegion]) -> None:
     """Raise `ScheduleError` for a tensor in the scratchpad that is resident, preloaded or has a buffer, or that is in no memory."""
     schedule, program = partitioned.schedule, partitioned.original
     graphs = [region.graph for region in regions]
     written = {name for graph in graphs for name in graph.outputs}
-    known = read_tensors(partitioned, graphs) | written | {shown(name, partitioned) for name in written}
+    known = read_tensors(partitioned, graphs) | written | {partitioned.shown(name) for name in written}
     others = {
         "is resident": schedule.resident,
         "has a reuse buffer": dict(schedule.buffers),

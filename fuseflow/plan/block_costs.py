@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from fuseflow.einsum.nodes import Access, Apply, Einsum, Program, Reduce, TensorType
 from fuseflow.errors import PlanError
-from fuseflow.plan.part_format import Form
+from fuseflow.plan.partition import Form
 from fuseflow.tensors import Format
 
 M = TypeVar("M", bound=Hashable)

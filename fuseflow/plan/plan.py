@@ -25,8 +25,7 @@ from fuseflow.einsum.nodes import Program, Reduce
 from fuseflow.errors import PlanError, did_you_mean
 from fuseflow.filesystem import read_text
 from fuseflow.plan.cover import Mask
-from fuseflow.plan.part_format import Form
-from fuseflow.plan.partition import Part, PlannedPart, check_planned, needs_weights, partition, require_weights
+from fuseflow.plan.partition import Form, Part, PlannedPart, check_planned, needs_weights, partition, require_weights
 from fuseflow.tensors import Format, Tensor
 from fuseflow.yaml_text import KeyPath, YamlText, read_yaml, write_yaml
 

@@ -13,30 +13,29 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import reduce
 from itertools import count
-from typing import assert_never
 
 from fuseflow.einsum.format_inference import infer
 from fuseflow.einsum.index_names import fresh_indices, substitute, substitute_tensors
 from fuseflow.einsum.nodes import (
     Access,
     Apply,
-    Const,
     Einsum,
     Expr,
-    Keep,
     Program,
     Reduce,
     Split,
     TensorType,
     accesses,
     children,
+    factors,
     index_names,
+    map_children,
     stored_index,
     walk,
 )
 from fuseflow.einsum.text import show_einsum
 from fuseflow.errors import PlanError
-from fuseflow.plan.part_format import Form, common_blocks
+from fuseflow.plan.partition import Form, common_blocks
 from fuseflow.tensors import Format
 from fuseflow.tensors.blocks import Block, block_text
 
@@ -186,15 +185,6 @@ def _products(einsum: Einsum, node: Expr, operand: str) -> Iterator[Product]:
         yield from _products(einsum, child, operand)
 
 
-def factors(node: Expr) -> Iterator[Expr]:
-    """Yield the factors of a product; a node that is no product is its only factor."""
-    if isinstance(node, Apply) and node.op == "mul":
-        for arg in node.args:
-            yield from factors(arg)
-    else:
-        yield node
-
-
 def _matrix_indices(einsum: Einsum, access: Access) -> tuple[str, str]:
     match access.indices:
         case (str() as row, str() as column) if row != column:
@@ -271,14 +261,4 @@ def _sum(product: Product, parts: Sequence[TensorType], operands: Operands, fres
 
 def replaced(node: Expr, others: Mapping[Expr, Expr]) -> Expr:
     """Return an expression in which each expression that is a key of `others` is replaced by its value."""
-    if node in others:
-        return others[node]
-    match node:
-        case Apply():
-            return replace(node, args=tuple(replaced(arg, others) for arg in node.args))
-        case Reduce() | Keep():
-            return replace(node, body=replaced(node.body, others))
-        case Access() | Const():
-            return node
-        case unknown:
-            assert_never(unknown)
+    return others[node] if node in others else map_children(lambda child: replaced(child, others), node)

@@ -29,10 +29,10 @@ import numpy.typing as npt
 from fuseflow.einsum.format_inference import infer
 from fuseflow.einsum.index_names import fresh_indices
 from fuseflow.einsum.interpret import evaluate, operands_of
-from fuseflow.einsum.nodes import Access, Apply, Const, Einsum, Expr, Program, Reduce, TensorType, children
+from fuseflow.einsum.nodes import Access, Apply, Const, Einsum, Expr, Program, Reduce, TensorType, children, factors
 from fuseflow.errors import PlanError
 from fuseflow.plan.block_scales import FORMS, in_blocks
-from fuseflow.plan.products import factors, first_free, replaced
+from fuseflow.plan.products import first_free, replaced
 from fuseflow.tensors import Tensor
 from fuseflow.tensors.dtypes import DTYPES
 

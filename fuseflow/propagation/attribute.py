@@ -88,13 +88,12 @@ def attributes_of(
     fixed: Collection[str],
     constants: Collection[str] = (),
     masks: Mapping[str, Bits] | None = None,
-    most: int = MAX_POINTS,
 ) -> dict[str, Attribute]:
     """Return the attributes of the inputs of a program.
 
     A tensor that is `fixed` stores the same entries in every run, so that all others are pruned. One that is stored dense says nothing,
     unless `masks` has a mask for it, which is true where it is not pruned. For `constants`, the numbers are known, too, unless
-    the tensor has more than `most` elements. Then its entries are listed.
+    the tensor has more than `MAX_POINTS` elements. Then its entries are listed.
     """
     attributes = {}
     for declared in program.inputs:
@@ -102,7 +101,7 @@ def attributes_of(
         if mask is not None and name not in constants:
             attributes[name] = Attribute(mask=mask.reshape(declared.shape))
         elif tensor is not None and not tensor.tile:
-            has_pattern, is_large = name in fixed and not tensor.format.all_dense, math.prod(tensor.shape) > most
+            has_pattern, is_large = name in fixed and not tensor.format.all_dense, math.prod(tensor.shape) > MAX_POINTS
             if is_large and has_pattern and tensor.fill == 0:
                 attributes[name] = Attribute(crds=tensor.coordinates())
             elif not is_large and name in constants:

@@ -16,7 +16,7 @@ from typing import Any, TypeAlias, assert_never
 
 import numpy as np
 
-from fuseflow.einsum.nodes import Access, Apply, Const, Expr, Keep, Reduce, free_indices
+from fuseflow.einsum.nodes import Access, Apply, Const, Expr, Keep, Reduce, factors, free_indices
 from fuseflow.einsum.sparse_arrays import LabeledArray, union
 from fuseflow.keep_rules import Largest, Threshold, kept, what_is_kept
 from fuseflow.ops import Array, Operator, operator, reducer
@@ -158,13 +158,13 @@ class Expressions:
         return condition.map(lambda c: np.isnan(c) | ((c != 0) if position == 1 else (c == 0)))
 
     def _of_reduction(self, node: Reduce, need: Mask) -> Needs:
-        factors, sizes = product_factors(node), self.sizes
-        values = [self.value(factor) for factor in factors]
-        if len(factors) < 2 or any(isinstance(value, LabeledArray) and np.isinf(value.array).any() for value in values):
+        parts, sizes = product_factors(node), self.sizes
+        values = [self.value(factor) for factor in parts]
+        if len(parts) < 2 or any(isinstance(value, LabeledArray) and np.isinf(value.array).any() for value in values):
             yield from self.needs(node.body, need)
             return
         masks = [alive(value) for value in values]
-        for place, factor in enumerate(factors):
+        for place, factor in enumerate(parts):
             others, own = [need, *masks[:place], *masks[place + 1 :]], masks[place]
             if isinstance(own, Entries):
                 yield from self.needs(factor, sampled(own, others, sizes))
@@ -245,13 +245,7 @@ def reduced(value: LabeledArray, node: Reduce, sizes: Mapping[str, int]) -> Labe
 
 def product_factors(node: Reduce) -> tuple[Expr, ...]:
     """Return the factors of a sum of products, or () for another reduction."""
-    return _factors(node.body) if node.op == "sum" else ()
-
-
-def _factors(node: Expr) -> tuple[Expr, ...]:
-    if isinstance(node, Apply) and node.op == "mul":
-        return tuple(factor for arg in node.args for factor in _factors(arg))
-    return (node,)
+    return factors(node.body) if node.op == "sum" else ()
 
 
 def alive_of(array: Array) -> Any:

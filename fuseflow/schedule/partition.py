@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from fuseflow.directed_graphs import topological_order
+from fuseflow.einsum.index_names import unused_name
 from fuseflow.einsum.nodes import Einsum, Program
 
 
@@ -122,11 +123,7 @@ def unique_names(labels: list[str]) -> list[str]:
     >>> unique_names(["a", "b", "a", "a"])
     ['a', 'b', 'a-2', 'a-3']
     """
-    names, numbers = dict[str, None](), dict[str, int]()
+    names = dict[str, None]()
     for label in labels:
-        name = label
-        while name in names:
-            numbers[label] = numbers.get(label, 1) + 1
-            name = f"{label}-{numbers[label]}"
-        names[name] = None
+        names[unused_name(label, names, "-")] = None
     return list(names)

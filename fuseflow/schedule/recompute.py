@@ -157,7 +157,7 @@ def _refuse_comparisons(result: Recomputation, schedule: Schedule) -> None:
 
     Two regions may add the terms of a sum in another order. Then the results differ by rounding, and a comparison of the largest
     element with all elements finds none that is equal. The same sum at other indices of one region is the matter of
-    `fuseflow.fusion.compared_sums`.
+    `fuseflow.fusion.fuse.refuse_compared_sums`.
     """
     program, copies = result.program, result.copies
     sums = {copy for copy in copies if _is_rounded_sum(program, copy)}

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Collection, Set
 from dataclasses import dataclass
-from itertools import count
 
+from fuseflow.einsum.index_names import unused_name
 from fuseflow.einsum.nodes import Einsum, Program, index_names
 from fuseflow.einsum.phases import GRADIENT, LOSS, UPDATE, carried_inputs, phase_of
 from fuseflow.einsum.reshapes import eliminate_reshapes, regroupings
@@ -202,8 +202,7 @@ def written_regions(program: Program, barriers: Set[str]) -> dict[str, RegionMem
             einsums.setdefault(einsum.location.region, set()).add(einsum.name)
     for einsum in program.einsums:
         if not einsum.location.region:
-            name = next(n for k in count(1) if (n := einsum.name if k == 1 else f"{einsum.name}-{k}") not in einsums)
-            einsums[name] = {einsum.name}
+            einsums[unused_name(einsum.name, einsums, "-")] = {einsum.name}
     for name, members in einsums.items():
         refuse_borders(program, name, members, barriers)
     return {name: RegionMembers(frozenset(members), ()) for name, members in einsums.items()}

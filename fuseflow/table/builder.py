@@ -276,18 +276,14 @@ class TableBuilder:
                     if isinstance(bundle := nest.env.get(node), Bundle):
                         trees[node] = self.bundle_tree(node, bundle, v)
                     elif node.body in trees:
-                        trees[node] = self.open_tree(node, trees[node.body])
+                        body, fill = trees[node.body], self.region.fill[node.body]
+                        everywhere = isinstance(node, Selection) and (node.keeps_zeros or fill != 0)  # absent entries may be kept
+                        trees[node] = Total((body,)) if everywhere and not isinstance(body, Total) else body
                 case Constant():
                     pass
                 case unknown:
                     assert_never(unknown)
         return trees.get(nest.body, EVERYWHERE), scanned
-
-    def open_tree(self, node: Producer, body: JoinTree) -> JoinTree:
-        """Return the join tree of a producer that is not completed, given that of its body (`Total` if absent entries are not 0, or may
-        be kept)."""
-        everywhere = isinstance(node, Selection) and (node.keeps_zeros or self.region.fill[node.body] != 0)
-        return Total((body,)) if everywhere and not isinstance(body, Total) else body
 
     def bundle_tree(self, node: Producer, bundle: Bundle, v: str) -> JoinTree:
         """Return the join tree of a completed producer at loop `v`."""

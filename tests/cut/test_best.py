@@ -151,11 +151,11 @@ ONE = "tensor A[6, 5] csr\ntensor X[5, 4] csc\nY[i, j] = sum(k) A[i, k] * X[k, j
 def test_a_program_of_one_operator_is_not_estimated_and_is_what_a_search_would_take(
     schedule: ff.Schedule, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    program, machine = parse(ONE), ff.load_machine("rda")
-    packed = ff.compile(program, tensors=tensors(ONE), schedule=ff.Schedule.fuse("none"), machine=machine).source.tensors
-    taken, _, regions = best.lower_best(program, schedule, machine, packed)
+    machine = ff.load_machine("rda")
+    source = ff.compile(parse(ONE), tensors=tensors(ONE), schedule=ff.Schedule.fuse("none"), machine=machine).source
+    taken, _, regions = best.lower_best(source, schedule, machine)
     monkeypatch.setattr(best, "lower_best", lambda *_: pytest.fail("there is nothing to cut"))
-    found, _, lowered = cut_cache.lower_cut(program, schedule, machine, packed)
+    found, _, lowered = cut_cache.lower_cut(source, schedule, machine)
     assert found == taken
     assert [region.graph for region in lowered] == [region.graph for region in regions]
 

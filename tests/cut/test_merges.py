@@ -56,7 +56,7 @@ def tensors() -> dict[str, np.ndarray]:
 def costs() -> PartCosts:
     source = ff.compile(parse(STEP), tensors=tensors(), schedule=ff.Schedule.fuse("none")).source
     estimates = RegionEstimates(Estimator(), ff.load_machine("rda"))
-    costs = prepare_costs(source.program, ff.Schedule(), source.tensors, estimates)
+    costs = prepare_costs(source, ff.Schedule(), estimates)
     assert costs is not None
     return costs
 

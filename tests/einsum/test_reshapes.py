@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from programs import ATTENTION
 
 from fuseflow.einsum.format_inference import infer
 from fuseflow.einsum.interpret import evaluate
@@ -12,20 +13,6 @@ from fuseflow.einsum.parse import parse
 from fuseflow.einsum.reshapes import eliminate_reshapes, regroupings
 from fuseflow.einsum.text import show
 from fuseflow.einsum.verify import verify
-
-ATTENTION = """
-tensor X[5, 6]
-tensor W[6, 6]
-tensor M[5, 5] csr
-tensor V[6, 4]
-P[i, e] = sum(k) X[i, k] * W[k, e]
-Q[i, h, d] = P[i, h*3 + d]
-S[h, i, j] = M[i, j] * (sum(d) Q[i, h, d] * Q[j, h, d])
-O[i, h, d] = sum(j) S[h, i, j] * Q[j, h, d]
-C[i, h*3 + d] = O[i, h, d]
-Y[i, k] = sum(j) C[i, j] * V[j, k]
-output Y
-"""
 
 
 def statements(text: str, **options) -> list[str]:

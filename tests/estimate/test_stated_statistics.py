@@ -12,9 +12,8 @@ from fuseflow.einsum.parse import parse
 from fuseflow.errors import FuseFlowError
 from fuseflow.estimate import Assumptions, CountMemo
 from fuseflow.estimate.counted.patterns import tensor_pattern
-from fuseflow.estimate.overlap import measure_lookup_rate
 from fuseflow.estimate.program import Estimator
-from fuseflow.estimate.stated_statistics import power_law
+from fuseflow.estimate.stated_statistics import measure_lookup_rate, power_law
 from fuseflow.tensors import Format, pack
 
 PROGRAM = parse(

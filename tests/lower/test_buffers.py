@@ -5,21 +5,13 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import reuse_buffers
+from programs import CHAIN
 
 import fuseflow as ff
 from fuseflow.einsum.parse import parse
 from fuseflow.errors import FuseFlowError, HardwareError, MachineError, SamplingError, ScheduleError
 from fuseflow.hardware.circuit import build_circuit
 
-CHAIN = """
-tensor X[9, 20] csr
-tensor weight[20, 40]
-tensor V[40, 8]
-tensor U[3, 3]
-T[i, j] = sum(k) X[i, k] * weight[k, j]
-Y[i, l] = sum(j) relu(T[i, j]) * V[j, l]
-output Y
-"""
 VIEW = """
 tensor X[5, 6]
 tensor W[96]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from programs import CHAIN
 
 import fuseflow as ff
 from fuseflow.einsum.parse import parse
@@ -12,15 +13,6 @@ from fuseflow.hardware.circuit import build_circuit
 from fuseflow.run.compiled import Compiled
 from fuseflow.run.result import RegionResult
 
-CHAIN = """
-tensor X[9, 20] csr
-tensor weight[20, 40]
-tensor V[40, 8]
-tensor U[3, 3]
-T[i, j] = sum(k) X[i, k] * weight[k, j]
-Y[i, l] = sum(j) relu(T[i, j]) * V[j, l]
-output Y
-"""
 GATHER = """
 tensor A[60, 50] csr
 tensor X[50, 16] block 1x16

@@ -6,24 +6,11 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from programs import ATTENTION
 
 import fuseflow as ff
 from fuseflow.einsum.parse import parse
 from fuseflow.errors import FusionError, ScheduleError
-
-ATTENTION = """
-tensor X[5, 6]
-tensor W[6, 6]
-tensor M[5, 5] csr
-tensor V[6, 4]
-P[i, e] = sum(k) X[i, k] * W[k, e]
-Q[i, h, d] = P[i, h*3 + d]
-S[h, i, j] = M[i, j] * (sum(d) Q[i, h, d] * Q[j, h, d])
-O[i, h, d] = sum(j) S[h, i, j] * Q[j, h, d]
-C[i, h*3 + d] = O[i, h, d]
-Y[i, k] = sum(j) C[i, j] * V[j, k]
-output Y
-"""
 
 
 def compiled(text: str, schedule: ff.Schedule | None = None, **tensors) -> ff.compiler.Compiled:

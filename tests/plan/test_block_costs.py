@@ -9,7 +9,7 @@ from fuseflow.einsum.nodes import Program
 from fuseflow.einsum.verify import verify
 from fuseflow.errors import PlanError
 from fuseflow.plan.block_costs import Arrays, BlockWeights, full_product
-from fuseflow.plan.part_format import Form
+from fuseflow.plan.partition import Form
 from fuseflow.plan.plan import Plan
 
 WANTED = {

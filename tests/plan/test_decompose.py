@@ -14,8 +14,7 @@ from fuseflow.einsum.verify import verify
 from fuseflow.errors import PlanError
 from fuseflow.plan import decompose as module
 from fuseflow.plan.decompose import Decomposed, decompose
-from fuseflow.plan.part_format import Form
-from fuseflow.plan.partition import Part, partition
+from fuseflow.plan.partition import Form, Part, partition
 
 PRODUCT = "tensor A[4, 8] dense\ntensor B[8, 6] csr\nY[i, j] = sum(k) A[i, k] * B[k, j]\noutput Y"
 

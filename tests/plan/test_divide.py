@@ -9,7 +9,7 @@ from fuseflow.einsum.parse import parse
 from fuseflow.einsum.text import show
 from fuseflow.einsum.verify import verify
 from fuseflow.errors import PlanError
-from fuseflow.plan.part_format import Form
+from fuseflow.plan.partition import Form
 from fuseflow.plan.products import Stored, divide
 
 INPUTS = "tensor A[64, 64] dense block 32x32\ntensor B[64, 64] csr\n"

@@ -18,8 +18,7 @@ from fuseflow.einsum.parse import parse
 from fuseflow.einsum.text import show
 from fuseflow.einsum.verify import TENSOR_NAME
 from fuseflow.errors import FileError, PlanError
-from fuseflow.plan.part_format import Form
-from fuseflow.plan.partition import PlannedPart
+from fuseflow.plan.partition import Form, PlannedPart
 from fuseflow.plan.plan import Plan, read_plan
 from fuseflow.tensors import DTYPES
 

@@ -20,7 +20,7 @@ from fuseflow.autoscheduler.budget.cut_graph import OrderedRange
 from fuseflow.autoscheduler.budget.decision import Lanes, RegionDecision
 from fuseflow.autoscheduler.budget.lane_models import LaneModel
 from fuseflow.autoscheduler.budget.path_search import DealtPath, Variant
-from fuseflow.autoscheduler.budget.paths import Path, cheapest_paths
+from fuseflow.autoscheduler.budget.paths import Path, RangeOption, cheapest_paths
 from fuseflow.autoscheduler.budget.trials import RunSchedules, TrialRun
 from fuseflow.errors import ScheduleError
 from fuseflow.estimate.program import Estimator
@@ -116,7 +116,10 @@ class LaneSpace:
         )
 
     def _cheapest(self, cost: Callable[[OrderedRange], float]) -> Path | None:
-        return next(iter(cheapest_paths(self.variant.graph, cost, 1)), None)
+        def options(edge: OrderedRange) -> list[RangeOption]:
+            return [RangeOption(cycles)] if (cycles := cost(edge)) < inf else []
+
+        return next(iter(cheapest_paths(self.variant.graph, options, 1)), None)
 
     def _refine(self, path: Path) -> bool:
         """Learn more of the regions of a path: simulate it if all of them were counted. Return whether there was anything to learn."""

@@ -17,7 +17,7 @@ from fuseflow.autoscheduler.autoscheduler import ScheduleChoice
 from fuseflow.estimate import graph_counts
 from fuseflow.explain import cycles
 from fuseflow.firing_rules.expressions import mux
-from fuseflow.fusion import global_iteration, inline, view_merging
+from fuseflow.fusion import inline, region_trees, view_merging
 from fuseflow.fusion.region import Copy
 from fuseflow.lower import reshape_views as lower_views
 from fuseflow.samml import files
@@ -195,7 +195,7 @@ def inverse_order() -> AbstractContextManager[Any]:
 
 @fault("global iteration moves a sum out of a divisor")
 def sum_out_of_divisor() -> AbstractContextManager[Any]:
-    return patch.dict(global_iteration.LINEAR_OPERANDS, div=(0, 1))
+    return patch.dict(region_trees.LINEAR_OPERANDS, div=(0, 1))
 
 
 @fault("dropping zeros drops the number 0")

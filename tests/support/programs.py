@@ -88,6 +88,39 @@ TEXTS = {
         output Y
     """,
 }
+ORDERED = [
+    ("spmm", "i,k,j"),
+    ("axw", "i,k,f,h"),
+    ("layer", "i,k,l,j"),
+    ("layer", "i,j,k,l"),
+    ("masked_softmax", "i,j"),
+    ("sddmm", "i,j,k"),
+]
+"""Programs, each with an order of its loops."""
+CHAIN = """
+tensor X[9, 20] csr
+tensor weight[20, 40]
+tensor V[40, 8]
+tensor U[3, 3]
+T[i, j] = sum(k) X[i, k] * weight[k, j]
+Y[i, l] = sum(j) relu(T[i, j]) * V[j, l]
+output Y
+"""
+"""Two products, of which the first reads rows of a weight that sparse rows choose."""
+ATTENTION = """
+tensor X[5, 6]
+tensor W[6, 6]
+tensor M[5, 5] csr
+tensor V[6, 4]
+P[i, e] = sum(k) X[i, k] * W[k, e]
+Q[i, h, d] = P[i, h*3 + d]
+S[h, i, j] = M[i, j] * (sum(d) Q[i, h, d] * Q[j, h, d])
+O[i, h, d] = sum(j) S[h, i, j] * Q[j, h, d]
+C[i, h*3 + d] = O[i, h, d]
+Y[i, k] = sum(j) C[i, j] * V[j, k]
+output Y
+"""
+"""Two heads of attention under a mask, which a reshape takes apart and puts together."""
 
 
 def program(name: str) -> Program:

@@ -10,8 +10,7 @@ import numpy as np
 from fuseflow.einsum.nodes import Program
 from fuseflow.einsum.parse import parse
 from fuseflow.plan.decompose import Decomposed
-from fuseflow.plan.part_format import Form
-from fuseflow.plan.partition import Part, PlannedPart
+from fuseflow.plan.partition import Form, Part, PlannedPart
 from fuseflow.tensors import Tensor
 from fuseflow.tensors.array_files import pack_declared
 

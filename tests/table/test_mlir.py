@@ -53,17 +53,7 @@ def check(table: FusionTable) -> str:
     return text
 
 
-CASES = [
-    ("spmm", "i,k,j"),
-    ("axw", "i,k,f,h"),
-    ("layer", "i,k,l,j"),
-    ("layer", "i,j,k,l"),
-    ("masked_softmax", "i,j"),
-    ("sddmm", "i,j,k"),
-]
-
-
-@pytest.mark.parametrize(("name", "order"), CASES)
+@pytest.mark.parametrize(("name", "order"), programs.ORDERED)
 def test_small_programs(name: str, order: str):
     check(programs.table(name, order))
 

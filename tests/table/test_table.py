@@ -17,17 +17,8 @@ from fuseflow.samml.verify import verify
 from fuseflow.table import build_table, emit
 from fuseflow.table.table import show, show_steps
 
-CASES = [
-    ("spmm", "i,k,j"),
-    ("axw", "i,k,f,h"),
-    ("layer", "i,k,l,j"),
-    ("layer", "i,j,k,l"),
-    ("masked_softmax", "i,j"),
-    ("sddmm", "i,j,k"),
-]
 
-
-@pytest.mark.parametrize(("name", "order"), CASES)
+@pytest.mark.parametrize(("name", "order"), programs.ORDERED)
 def test_printed_table_and_graph(name, order, golden):
     graph = programs.graph(name, order)
     verify(graph)

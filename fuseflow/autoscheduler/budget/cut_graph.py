@@ -268,9 +268,7 @@ class CutGraph:
     def _best_orders(self, plain: CompiledRegion) -> tuple[LoopOrder, ...]:
         """Return the orders of a region that are considered, the one that ranks best first. Of orders that differ only in the
         position of loops of one coordinate, the one that ranks best is considered."""
-        ranked = sorted(
-            (c for c in plain.fused.compared if c.cost is not None), key=lambda c: (c.order != plain.fused.order, c.rank)
-        )
+        ranked = plain.fused.ranked
         limit = SETTINGS.worst_order * min((c.rank for c in ranked), default=0.0)
         likely = (plain.fused.order, *(c.order for c in ranked if c.rank <= limit))
         sizes, unlike = plain.fused.sizes, dict[LoopOrder, LoopOrder]()

@@ -1,8 +1,7 @@
 """The search for the cheapest programs within a budget: paths with promising bounds are costed until the best are known.
 
 A program is a path through a graph of cuts. The costs of regions add up, and each region has the whole budget, since one runs after the
-other. So every part of a cheapest path is a cheapest one between its ends, and dynamic programming over the states finds it. Where two
-regions may lie on an array at once, it goes over pairs of ranges (`resident_pairs`).
+other. So every part of a cheapest path is a cheapest one between its ends, and dynamic programming over the states finds it.
 
 A range costs a bound until its lanes are chosen. If all ranges of the cheapest path have lanes, no path is cheaper. Otherwise
 lanes are chosen for its other ranges, and the cheapest path is looked for again.
@@ -12,17 +11,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
 from math import inf
 from typing import TypeAlias
 
 from fuseflow.autoscheduler.budget.cut_graph import CutGraph, OrderedRange
 from fuseflow.autoscheduler.budget.decision import Dealing, Freedom, RegionDecision
-from fuseflow.autoscheduler.budget.paths import Path, cheapest_paths
+from fuseflow.autoscheduler.budget.paths import Path, RangeOption, cheapest_paths
 from fuseflow.autoscheduler.budget.range_costs import RangeCosts
-from fuseflow.autoscheduler.budget.range_options import RangeOption
 from fuseflow.autoscheduler.budget.request import Deadline
-from fuseflow.autoscheduler.budget.resident_pairs import cheapest_pairs
 from fuseflow.autoscheduler.budget.settings import SETTINGS
 from fuseflow.garbage_collection import collection_rare
 from fuseflow.lower.buffers import read_tensors
@@ -234,20 +230,19 @@ class BudgetSearch:
     ) -> list[tuple[Variant, Path]]:
         """Return the cheapest paths by the cost of each range. If not `exact`, that is a bound of all ways to run the range."""
 
-        def allowed(edge: OrderedRange) -> float:
-            return cost(edge, budget, levers) if levers.allow(edge) else inf
+        array = self.costs.coupling_array
 
         def options(edge: OrderedRange) -> Sequence[RangeOption]:
-            cycles = allowed(edge)
-            is_known = exact and cycles < inf and (cost == self._pessimistic or self._is_known(edge, budget, levers))
+            cycles = cost(edge, budget, levers) if levers.allow(edge) else inf
+            if cycles == inf:
+                return ()
+            if array is None:
+                return (RangeOption(cycles),)
+            is_known = exact and (cost == self._pessimistic or self._is_known(edge, budget, levers))
             known = self.costs.options(edge, budget, levers.freedom) if is_known else ()
-            return known or ([RangeOption(cycles - sum(own.loading for own in edge.figures))] if cycles < inf else ())
+            return known or (RangeOption(cycles - sum(own.loading for own in edge.figures)),)
 
-        if (array := self.costs.coupling_array) is None:
-            search = partial(cheapest_paths, cost=allowed)
-        else:
-            search = partial(cheapest_pairs, options=options, array=array)
-        paths = [(v, path) for v in variants for path in search(v.graph, keep=keep, fused=levers.fusion)]
+        paths = [(v, path) for v in variants for path in cheapest_paths(v.graph, options, keep, levers.fusion, array)]
         return sorted(paths, key=lambda one: one[1].cycles)[:keep]
 
     def _is_known(self, edge: OrderedRange, budget: Budget, levers: Levers) -> bool:

@@ -220,8 +220,7 @@ class VariantFactory:
         return replace(variant, graph=self._graph(costs.ranges)) if costs.fits(SETTINGS.max_einsums) else variant
 
     def _costs(self, schedule: Schedule) -> PartCosts | None:
-        estimates = RegionEstimates(self.estimator, self.machine)
-        return prepare_costs(self.source.program, schedule, self.source.tensors, estimates)
+        return prepare_costs(self.source, schedule, RegionEstimates(self.estimator, self.machine))
 
     def _graph(self, ranges: ProgramRanges) -> CutGraph:
         memo = self.memo.for_other_formats()

@@ -15,7 +15,7 @@ from fuseflow.autoscheduler.budget.cut_graph import OrderedRange
 from fuseflow.autoscheduler.budget.decision import Freedom, RegionDecision
 from fuseflow.autoscheduler.budget.lane_models import Deal, LaneModel, StageModel
 from fuseflow.autoscheduler.budget.lane_trials import LaneTrials
-from fuseflow.autoscheduler.budget.range_options import NOTHING, RangeOption, most_loading, undominated_options
+from fuseflow.autoscheduler.budget.paths import NOTHING, RangeOption, most_loading, undominated_options
 from fuseflow.autoscheduler.budget.settings import SETTINGS
 from fuseflow.resources import Resources
 from fuseflow.resources.budget import Budget

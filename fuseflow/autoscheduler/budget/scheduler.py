@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import InitVar, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from math import inf
 
 from fuseflow.array.capacity import tile_use
@@ -21,12 +21,11 @@ from fuseflow.autoscheduler.budget.path_search import (
     SearchOutcome,
     Variant,
 )
-from fuseflow.autoscheduler.budget.placing import TrialPlacing
 from fuseflow.autoscheduler.budget.program_variants import VariantFactory, VariantSearch
 from fuseflow.autoscheduler.budget.range_costs import RangeCosts
 from fuseflow.autoscheduler.budget.request import Agenda, BudgetRequest, Deadline, SearchProgress, refuse_decided
 from fuseflow.autoscheduler.budget.settings import SETTINGS
-from fuseflow.autoscheduler.budget.trial_runs import TrialRuns, most_changes
+from fuseflow.autoscheduler.budget.trial_runs import TrialPlacing, TrialRuns, most_changes
 from fuseflow.autoscheduler.budget.trials import (
     BudgetChoice,
     Lever,
@@ -39,7 +38,7 @@ from fuseflow.autoscheduler.budget.trials import (
     undominated,
 )
 from fuseflow.autoscheduler.search_defaults import LEVERS, PLACES, SPLITS
-from fuseflow.autoscheduler.simulation_cache import SimulationCache
+from fuseflow.autoscheduler.simulation_cache import CandidateRuns
 from fuseflow.compiler import compile_source
 from fuseflow.cp_sat import require_or_tools
 from fuseflow.cut.recompute_prices import RecomputePrices
@@ -53,7 +52,6 @@ from fuseflow.lower.partition import with_exact_formats
 from fuseflow.machine.machine import Machine
 from fuseflow.resources import Resources
 from fuseflow.resources.budget import Budget, amount_text
-from fuseflow.run.placed import RegionPlacing
 from fuseflow.schedule import Schedule
 
 PARETO_START: Mapping[str, int] = {"mul": 1024, "add": 4096, "special": 1024, "port": 4096, "stream": 16_384}
@@ -83,9 +81,8 @@ def budget_schedule(
     missing = [t.name for t in source.program.inputs if t.name not in source.tensors]
     if missing:
         raise UsageError(f"input `{missing[0]}` of `{source.name}` has no data", hint="pass `--tensors FILE.yaml`")
-    cache = SimulationCache()
-    placing = candidate_placing(request.array, machine)
-    run = run or SimulateHere(source, machine, "auto", cache, placing)
+    runs = CandidateRuns(placing=candidate_placing(request.array, machine))
+    run = run or SimulateHere(source, machine, runs)
     base = replace(schedule, fuse_regions=("none",), order_policy="best")
     estimator = Estimator(assume_unknown=True, memo=CountMemo(SETTINGS.search_count_budget), array=request.array)
     deadline = Deadline.after(request.limit)
@@ -96,7 +93,7 @@ def budget_schedule(
         raise UsageError(
             f"`{source.name}` has too many operators to search", hint="schedule a part of it, or choose by `--fuse auto`"
         )
-    return _Chooser(request, run, Agenda(progress), factory, published, cache, placing).choose()
+    return _Chooser(request, run, Agenda(progress), factory, published, runs).choose()
 
 
 @dataclass(slots=True)
@@ -108,8 +105,7 @@ class _Chooser:
     agenda: Agenda
     factory: VariantFactory
     published: Variant
-    cache: SimulationCache
-    on_array: InitVar[RegionPlacing | None]
+    runs: CandidateRuns
     search: BudgetSearch = field(init=False)
     budget: Budget = field(init=False)
     buffers: BufferVariants = field(init=False)
@@ -117,14 +113,14 @@ class _Chooser:
     placing: TrialPlacing | None = field(init=False)
     simulations: TrialSimulations = field(init=False)
 
-    def __post_init__(self, on_array: RegionPlacing | None) -> None:
+    def __post_init__(self) -> None:
         self.budget = self.request.whole_budget
         source, machine, estimator = self.factory.source, self.factory.machine, self.factory.estimator
         costs = RangeCosts(LoweredCosts(machine, estimator), self.request.tried)
         self.search = BudgetSearch((self.published,), costs, self.deadline, self.agenda.trying)
         self.buffers = BufferVariants(self.factory, self.published, self.budget)
         self.estimates = TrialEstimates(source, machine, self.budget, estimator)
-        self.placing = None if on_array is None else TrialPlacing(on_array, self.estimates)
+        self.placing = None if self.runs.placing is None else TrialPlacing(self.runs.placing, self.estimates)
         self.simulations = TrialSimulations(self.estimates, costs, self.run, self.deadline, self.agenda)
 
     @property
@@ -187,7 +183,7 @@ class _Chooser:
             self.search.costs.decisions.evaluated,
             self.deadline.passed and not (best.is_complete and unfused.is_complete),
             {} if self.placing is None else self.placing.regions(chosen.schedule),
-            cache=self.cache,
+            cache=self.runs.cache,
         )
 
     @property

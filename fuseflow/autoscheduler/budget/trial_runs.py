@@ -12,12 +12,12 @@ from dataclasses import dataclass, field, replace
 from itertools import islice
 from math import inf
 
-from fuseflow.autoscheduler.budget.buffers import BufferVariants
+from fuseflow.array.placed_region import PlacedRegion
+from fuseflow.autoscheduler.budget.buffers import MOST_PLACES, BufferVariants, ScratchpadCandidates
 from fuseflow.autoscheduler.budget.costs import RegionCost
 from fuseflow.autoscheduler.budget.cut_graph import OrderedRange
 from fuseflow.autoscheduler.budget.decision import RegionDecision
 from fuseflow.autoscheduler.budget.path_search import ALL_LEVERS, UNFUSED, BudgetSearch, DealtPath, Levers
-from fuseflow.autoscheduler.budget.places import MOST_PLACES, ScratchpadCandidates
 from fuseflow.autoscheduler.budget.range_costs import RangeCosts
 from fuseflow.autoscheduler.budget.region_tuning import (
     RegionChange,
@@ -31,10 +31,12 @@ from fuseflow.autoscheduler.budget.region_tuning import (
 )
 from fuseflow.autoscheduler.budget.request import BudgetRequest, Deadline
 from fuseflow.autoscheduler.budget.settings import SETTINGS
-from fuseflow.autoscheduler.budget.trials import Trial, TrialEstimates, TrialSimulations, best_trial
+from fuseflow.autoscheduler.budget.trials import NOT_PLACED, Trial, TrialEstimates, TrialSimulations, best_trial
 from fuseflow.autoscheduler.search_defaults import PLACES, SPLITS
-from fuseflow.errors import FuseFlowError
+from fuseflow.errors import ArrayError, FuseFlowError
 from fuseflow.resources.budget import Budget
+from fuseflow.run.placed import RegionPlacing
+from fuseflow.run.result import loading_after
 from fuseflow.schedule import Schedule
 from fuseflow.schedule.section import split_lanes
 
@@ -318,3 +320,42 @@ def most_changes(request: BudgetRequest, ranges: int) -> int:
     runs = 2 * SETTINGS.change_rounds * (1 + fewer_preloads) if SPLITS in request.allow else 0
     placed = 2 * MOST_PLACES if PLACES in request.allow else 0  # also of the unfused program
     return lanes + request.top - 1 + runs + placed + SETTINGS.change_rounds + 2 * fewer_preloads + SETTINGS.times_put_together
+
+
+@dataclass(frozen=True, slots=True)
+class TrialPlacing:
+    """Places trials that were not simulated. The search counts tiles alone, which is the least that loading takes: how many hops the links
+    of a region have is known once it is placed."""
+
+    placing: RegionPlacing
+    estimates: TrialEstimates
+
+    def confirmed(self, trials: Sequence[Trial]) -> list[Trial]:
+        """Return the trials, with the best and the unfused one of them placed: refused if that fails, else estimated with their links.
+        Placing ends once no other trial takes fewer cycles than one that is placed."""
+        done, waiting, best = list[Trial](), sorted(trials, key=lambda trial: trial.rank), None
+        while waiting and not waiting[0].refused and (best is None or waiting[0].rank < best.rank):
+            trial = self.placed(waiting.pop(0))
+            done.append(trial)
+            if not trial.refused and (best is None or trial.rank < best.rank):
+                best = trial
+        return [*done, *(self.placed(trial) if trial.is_unfused and not trial.refused else trial for trial in waiting)]
+
+    def placed(self, trial: Trial) -> Trial:
+        """Return a trial that was placed on the array."""
+        if trial.cycles is not None:
+            return trial
+        compiled = self.estimates.compiled(trial.schedule)
+        try:
+            linked = self.placing.linked(compiled)
+        except ArrayError as error:
+            return replace(trial, refused=f"{NOT_PLACED} {error.message}")
+        estimate = linked.estimate(self.estimates.estimator)
+        cycles = {name: float(region.bound.cycles) for region in estimate.regions for name in region.names}
+        loading = loading_after(linked.loading, cycles)
+        return replace(trial, loading=loading, estimate=estimate.cycles + sum(loading.values()))
+
+    def regions(self, schedule: Schedule) -> Mapping[str, PlacedRegion]:
+        """Return the placed regions of a schedule, by name. Raises `ArrayError` if one cannot be placed and routed."""
+        graphs = {region.name: region.graph for region in self.estimates.compiled(schedule).regions}
+        return dict(zip(graphs, self.placing.in_order(graphs.values()), strict=True))

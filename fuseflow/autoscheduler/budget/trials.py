@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
 from math import inf
 from typing import Any, TypeAlias
 
@@ -19,7 +18,7 @@ from fuseflow.autoscheduler.budget.path_search import DealtPath
 from fuseflow.autoscheduler.budget.program_variants import variant_changes
 from fuseflow.autoscheduler.budget.range_costs import RangeCosts
 from fuseflow.autoscheduler.budget.request import Agenda, Deadline
-from fuseflow.autoscheduler.simulation_cache import CachedChoice, SimulationCache
+from fuseflow.autoscheduler.simulation_cache import CachedChoice, CandidateRuns
 from fuseflow.compiler import compile_source
 from fuseflow.errors import ArrayError, DeadlockError, FuseFlowError
 from fuseflow.estimate.program import Estimator
@@ -29,9 +28,7 @@ from fuseflow.machine.machine import Machine
 from fuseflow.resources import COMPONENTS, Resources
 from fuseflow.resources.budget import LIVE, Budget, amount_text
 from fuseflow.run.compiled import Compiled
-from fuseflow.run.placed import RegionPlacing
 from fuseflow.schedule import Schedule
-from fuseflow.sim import Engine
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,23 +155,18 @@ def live_excess_text(live_bytes: float, budget: Budget) -> str:
 
 @dataclass(frozen=True, slots=True)
 class SimulateHere:
-    """Simulates schedules of a loaded program in this process, and keeps the simulations that they share. With a `placing`, they run with
-    the links between their tiles."""
+    """Simulates schedules of a loaded program in this process, and keeps the simulations that they share."""
 
     source: Source
     machine: Machine
-    engine: Engine
-    cache: SimulationCache
-    placing: RegionPlacing | None = None
+    runs: CandidateRuns = field(default_factory=CandidateRuns)
 
     def __call__(self, schedules: Sequence[Schedule]) -> Sequence[TrialRun]:
         return [self._run(schedule) for schedule in schedules]
 
     def _run(self, schedule: Schedule) -> TrialRun:
         try:
-            compiled = compile_source(self.source, schedule, self.machine)
-            run = compiled.run if self.placing is None else partial(self.placing.run, compiled)
-            result = run(check=False, engine=self.engine, execute=self.cache)
+            result = self.runs(compile_source(self.source, schedule, self.machine))
         except ArrayError as error:
             return TrialRun(error=f"{NOT_PLACED} {error.message}")
         except FuseFlowError as error:

@@ -7,7 +7,13 @@ from typing import Literal
 import numpy as np
 import pytest
 
-from fuseflow.autoscheduler.budget.buffers import BufferChoice, BufferSizes, BufferVariants, most_preload_ports
+from fuseflow.autoscheduler.budget.buffers import (
+    BufferChoice,
+    BufferSizes,
+    BufferVariants,
+    ScratchpadCandidates,
+    most_preload_ports,
+)
 from fuseflow.autoscheduler.budget.costs import LoweredCosts
 from fuseflow.autoscheduler.budget.decision import RegionDecision
 from fuseflow.autoscheduler.budget.path_search import BudgetSearch, Variant
@@ -196,3 +202,44 @@ def variant_of(source: Source, base: Schedule, published: Schedule | None = None
     variant = VariantFactory(source, RDA, Estimator(assume_unknown=True), published, orders=1)(base)
     assert variant is not None
     return variant
+
+
+ORDER = Schedule.fuse("none").order("T", "i,k,f")
+
+
+def machine(size: int) -> Machine:
+    return load_machine("rda", {"scratchpad": size})
+
+
+def options(size: int, buffer: float = float("inf")) -> list[tuple[str, dict[str, str], dict[str, int]]]:
+    compiled = compile_source(source_of(), ORDER, machine(size))
+    found = ScratchpadCandidates.of(compiled, compiled.estimate(), buffer).options()
+    return [(how, dict(schedule.memories), dict(schedule.tiles)) for how, schedule in found]
+
+
+def test_what_is_read_again_and_again_is_placed_where_it_fits() -> None:
+    assert options(WHOLE) == [("in the scratchpad", {"W": "scratchpad"}, {})]
+
+
+def test_what_does_not_fit_is_tiled_with_two_tiles_in_the_scratchpad() -> None:
+    assert options(WHOLE // 2) == [("W in tiles of f", {"W": "scratchpad"}, {"T.f": 8})]
+
+
+@pytest.mark.parametrize(("size", "buffer"), [(64, float("inf")), (WHOLE, 64)])
+def test_nothing_is_placed_without_room(size: int, buffer: float) -> None:
+    assert not options(size, buffer)
+
+
+@pytest.mark.parametrize("size", [WHOLE, WHOLE // 2])
+def test_a_search_is_never_slower_with_places(size: int) -> None:
+    source, at, vectors = source_of(), machine(size), Schedule().block("W", 1, 32)
+    budget = Budget.parse("mul=64,buffer=64KB")
+    plain = budget_schedule(source, vectors, at, BudgetRequest(budget, top=1))
+    choice = budget_schedule(source, vectors, at, BudgetRequest(budget, allow=frozenset({"places"}), top=1))
+    assert not plain.schedule.memories
+    assert choice.chosen.cycles is not None and plain.chosen.cycles is not None
+    assert choice.chosen.cycles <= plain.chosen.cycles
+    if size == WHOLE:
+        assert dict(choice.schedule.memories) == {"W": "scratchpad"}
+    run = compile_source(source, choice.schedule, at).run()
+    assert run.check is not None and run.check.passed and run.cycles == choice.chosen.cycles

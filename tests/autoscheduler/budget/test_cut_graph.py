@@ -11,7 +11,7 @@ from budget_spaces import random_source
 
 from fuseflow.autoscheduler.budget import cut_graph
 from fuseflow.autoscheduler.budget.cut_graph import CutGraph, OrderedRange, RegionFigures
-from fuseflow.autoscheduler.budget.paths import cheapest_paths
+from fuseflow.autoscheduler.budget.paths import RangeOption, cheapest_paths
 from fuseflow.autoscheduler.budget.program_variants import VariantFactory
 from fuseflow.autoscheduler.budget.settings import SETTINGS
 from fuseflow.einsum.parse import parse
@@ -73,9 +73,9 @@ def test_ranges_that_differ_in_names_alone_are_estimated_once() -> None:
 def test_longer_ranges_begin_at_the_states_that_are_reached_first() -> None:
     source = random_source(29)
     wide, narrow = cut(source), cut(source)
-    all_paths = cheapest_paths(wide, lambda edge: edge.figures[-1].cycles if edge.pieces else 0.0, 1)
+    all_paths = cheapest_paths(wide, lambda edge: [RangeOption(edge.figures[-1].cycles if edge.pieces else 0.0)], 1)
     with patch.object(cut_graph, "SETTINGS", replace(SETTINGS, many_states=1)):
-        few_paths = cheapest_paths(narrow, lambda edge: edge.figures[-1].cycles if edge.pieces else 0.0, 1)
+        few_paths = cheapest_paths(narrow, lambda edge: [RangeOption(edge.figures[-1].cycles if edge.pieces else 0.0)], 1)
     assert narrow.edge_count < wide.edge_count
     assert all_paths[0].cycles <= few_paths[0].cycles
     for state in narrow.states(fused=False):

@@ -14,7 +14,6 @@ from fuseflow.autoscheduler.budget.request import BudgetRequest
 from fuseflow.autoscheduler.budget.scheduler import budget_schedule
 from fuseflow.autoscheduler.budget.settings import SETTINGS
 from fuseflow.autoscheduler.budget.trials import SimulateHere, TrialRun
-from fuseflow.autoscheduler.simulation_cache import SimulationCache
 from fuseflow.einsum.parse import parse
 from fuseflow.errors import UsageError
 from fuseflow.frontend.imported_program import Source
@@ -98,7 +97,7 @@ def test_lanes_whose_runs_have_no_room_give_way_to_others(source: Source) -> Non
         assert ran
         fastest = min(t.cycles or 0 for t in refused if t.is_unfused == is_unfused)
         assert min(t.cycles or 0 for t in ran) < 1.1 * fastest, "the best that has room, and not the smallest that there is"
-    (run,) = SimulateHere(source, RDA, "auto", SimulationCache())([choice.chosen.schedule])
+    (run,) = SimulateHere(source, RDA)([choice.chosen.schedule])
     assert run.occupied is not None and (run.occupied["fifo"] or 0) <= 12 * 1024
 
 
@@ -113,7 +112,7 @@ class StuckWhenShallow:
     """A simulation in which programs with shallow FIFOs stand still."""
 
     def __init__(self, source: Source) -> None:
-        self.run = SimulateHere(source, IDEAL, "auto", SimulationCache())
+        self.run = SimulateHere(source, IDEAL)
         self.stuck = 0
 
     def __call__(self, schedules: Sequence[Schedule]) -> Sequence[TrialRun]:

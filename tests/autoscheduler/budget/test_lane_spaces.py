@@ -14,7 +14,6 @@ from fuseflow.autoscheduler.budget.lane_models import lane_counts
 from fuseflow.autoscheduler.budget.program_variants import VariantFactory
 from fuseflow.autoscheduler.budget.settings import SETTINGS
 from fuseflow.autoscheduler.budget.trials import SimulateHere
-from fuseflow.autoscheduler.simulation_cache import SimulationCache
 from fuseflow.compiler import compile_source
 from fuseflow.errors import FuseFlowError
 from fuseflow.estimate.program import Estimator
@@ -73,7 +72,7 @@ def space_of(source: Source, budget: Budget) -> LaneSpace:
     estimator = Estimator(assume_unknown=True)
     variant = VariantFactory(source, MACHINE, estimator, BASE, orders=1)(BASE)
     assert variant is not None
-    return LaneSpace(variant, MACHINE, budget, estimator, SimulateHere(source, MACHINE, "auto", SimulationCache()))
+    return LaneSpace(variant, MACHINE, budget, estimator, SimulateHere(source, MACHINE))
 
 
 @pytest.mark.parametrize("seed", [1, 9, pytest.param(4, marks=pytest.mark.slow)])

@@ -21,7 +21,6 @@ from fuseflow.autoscheduler.budget.scheduler import budget_schedule
 from fuseflow.autoscheduler.budget.settings import SETTINGS
 from fuseflow.autoscheduler.budget.trial_runs import Refinement
 from fuseflow.autoscheduler.budget.trials import SimulateHere, Trial
-from fuseflow.autoscheduler.simulation_cache import SimulationCache
 from fuseflow.compiler import compile_source
 from fuseflow.einsum.parse import parse
 from fuseflow.estimate.program import Estimator
@@ -57,7 +56,7 @@ def searched(source: Source) -> BudgetSearch:
 @pytest.mark.parametrize("seed", [2, 7])
 def test_the_fastest_decision_about_each_region_is_taken(seed: int) -> None:
     source, budget = random_source(seed), Budget.parse("mul=8")
-    search, run = searched(source), SimulateHere(source, RDA, "auto", SimulationCache())
+    search, run = searched(source), SimulateHere(source, RDA)
     program = search.cheapest(budget, 1).programs[0]
     tried = [program, *Refinement(program, search.costs, budget, ALL_LEVERS).others(3)]
     assert len({other.schedule for other in tried}) == len(tried) > 1
@@ -136,7 +135,7 @@ def test_cycles_that_regions_save_are_those_of_the_ones_that_are_faster_than_in_
 
 
 def test_regions_that_repeat_one_take_the_cycles_of_it() -> None:
-    (simulated,) = SimulateHere(twice(), RDA, "auto", SimulationCache())([NONE])
+    (simulated,) = SimulateHere(twice(), RDA)([NONE])
     assert simulated.regions.keys() == {"S0", "S1", "U0", "U1", "Y"}
     assert simulated.regions["S0"] == simulated.regions["U0"]
     assert simulated.cycles == sum(region.cycles for region in simulated.regions.values())

@@ -12,7 +12,6 @@ from fuseflow.autoscheduler.budget.costs import RegionRun
 from fuseflow.autoscheduler.budget.request import BudgetRequest
 from fuseflow.autoscheduler.budget.scheduler import budget_schedule
 from fuseflow.autoscheduler.budget.trials import BudgetChoice, SimulateHere, TrialRun
-from fuseflow.autoscheduler.simulation_cache import SimulationCache
 from fuseflow.einsum.parse import parse
 from fuseflow.frontend.imported_program import Source
 from fuseflow.resources.budget import Budget
@@ -46,7 +45,7 @@ class SlowRows:
     memory. Lanes of runs of rows take their own."""
 
     def __init__(self, program: Source) -> None:
-        self.simulate = SimulateHere(program, RDA, "auto", SimulationCache())
+        self.simulate = SimulateHere(program, RDA)
 
     def __call__(self, schedules: Sequence[Schedule]) -> list[TrialRun]:
         return [self._slower(schedule, run) for schedule, run in zip(schedules, self.simulate(schedules), strict=True)]
