@@ -59,6 +59,20 @@ def _no_lines_of_searches(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("fuseflow.cli.progress.LOG_SECONDS", math.inf)
 
 
+@pytest.fixture(scope="session")
+def shared_cache(tmp_path_factory: pytest.TempPathFactory, worker_id: str) -> Path:
+    """A directory of imports and cuts that all processes of this run of the tests share."""
+    base = tmp_path_factory.getbasetemp()
+    return (base if worker_id == "master" else base.parent) / "shared_cache"
+
+
+@pytest.fixture
+def kept_imports(shared_cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Models that were imported, and cuts that were chosen, stay for later tests, by their content. For tests of what comes after."""
+    monkeypatch.setattr("fuseflow.private_store.cache_root", lambda: shared_cache)
+    monkeypatch.setattr("fuseflow.private_store._limit", lambda: 1 << 30)
+
+
 @pytest.fixture
 def draws(request: pytest.FixtureRequest) -> Callable[[int], range]:
     """`draws(number)` has the seeds of a slow random test: this number of them, unless `--draws` names another, from `--first-draw` on."""

@@ -132,7 +132,7 @@ def test_a_program_is_not_trained(tmp_path: Path):
     assert result.exit_code == 2 and "takes no `training`" in result.output and "a PyTorch model is trained" in result.output
 
 
-@pytest.mark.parametrize("name", ["gcn", "graphsage", "sae", "sparse_mlp"])
+@pytest.mark.parametrize("name", ["gcn", pytest.param("graphsage", marks=pytest.mark.slow), "sae", "sparse_mlp"])
 def test_models_train(name: str):
     result = fuseflow("run", ROOT / "models" / f"{name}.py", "--small", "--train", "--steps", "2", "--simulate", "1")
     assert result.exit_code == 0 and "check against PyTorch: passed" in result.stdout, result.output

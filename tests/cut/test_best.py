@@ -96,6 +96,7 @@ def definite(size: int) -> torch.Tensor:
     return (sparse + sparse.T + size * torch.eye(size)).to_sparse_csr()
 
 
+LONG = ("inverse_5", "gradients_10")
 REPEATING: dict[str, Callable[[], tuple[torch.nn.Module, tuple[Any, ...]]]] = {
     "inverse_3": lambda: (Inverse(3), (torch.randn(4, 4),)),
     "inverse_5": lambda: (Inverse(5), (torch.randn(4, 4),)),
@@ -109,7 +110,7 @@ REPEATING: dict[str, Callable[[], tuple[torch.nn.Module, tuple[Any, ...]]]] = {
 
 
 @pytest.mark.parametrize("machine", ["ideal", "rda"])
-@pytest.mark.parametrize("model", REPEATING)
+@pytest.mark.parametrize("model", [pytest.param(name, marks=[pytest.mark.slow] * (name in LONG)) for name in REPEATING])
 def test_what_repeats_its_producers_is_no_slower_than_without_fusion(model: str, machine: str) -> None:
     torch.manual_seed(0)
     module, inputs = REPEATING[model]()

@@ -116,7 +116,7 @@ def _refreshes(table: DramTable) -> tuple[Ints, Ints, Ints]:
     return (1 + np.arange(banks)) * period, np.arange(banks), np.arange(banks)
 
 
-@njit
+@njit(cache=True)
 def ready(c, command, bank):
     """Return whether all distances allow a command of a bank in this cycle."""
     for k in range(len(c.cycles)):
@@ -131,7 +131,7 @@ def ready(c, command, bank):
     return True
 
 
-@njit
+@njit(cache=True)
 def issue(c, command, low, high):
     """Note that a command of the banks `low` to `high` is issued in this cycle."""
     c.issued[command] += 1
@@ -142,7 +142,7 @@ def issue(c, command, low, high):
             past[0] = c.state[CLOCK]
 
 
-@njit
+@njit(cache=True)
 def access(c, request):
     """Issue the RD or WR of a request, and complete it."""
     now, bank = c.state[CLOCK], c.bank[request]
@@ -165,26 +165,26 @@ def access(c, request):
             c.state[WCK] = max(c.state[WCK], now + c.after_read)
 
 
-@njit
+@njit(cache=True)
 def leave(c, request, cycle):
     """Complete a read. Data leave in order."""
     c.state[LAST_DATA] = max(c.state[LAST_DATA], cycle)
     complete_request(c, request, c.state[LAST_DATA])
 
 
-@njit
+@njit(cache=True)
 def complete_request(c, request, cycle):
     c.done[request] = cycle
     c.state[COMPLETED] += 1
 
 
-@njit
+@njit(cache=True)
 def put(c, queue, request):
     c.queues[queue, c.lengths[queue]] = request
     c.lengths[queue] += 1
 
 
-@njit
+@njit(cache=True)
 def remove(c, queue, request):
     k = 0
     while c.queues[queue, k] != request:
@@ -194,7 +194,7 @@ def remove(c, queue, request):
     c.lengths[queue] -= 1
 
 
-@njit
+@njit(cache=True)
 def accept(c):
     """Accept the requests that arrived before this cycle, up to the first refused one."""
     last = c.state[CLOCK] - 1
@@ -217,7 +217,7 @@ def accept(c):
             leave(c, request, last + 1)
 
 
-@njit
+@njit(cache=True)
 def update_mode(c):
     reads, writes, room = c.lengths[READS], c.lengths[WRITES], c.room[WRITES]
     if c.state[MODE] == READS and (10 * writes > 8 * room or reads == 0):
@@ -226,12 +226,12 @@ def update_mode(c):
         c.state[MODE] = READS
 
 
-@njit
+@njit(cache=True)
 def access_of(c, request):
     return WR if c.write[request] else RD
 
 
-@njit
+@njit(cache=True)
 def oldest_active(c):
     """Return the ready request that was accepted first, of those for which a row was opened, or -1."""
     best = -1
@@ -243,7 +243,7 @@ def oldest_active(c):
     return best
 
 
-@njit
+@njit(cache=True)
 def next_command(c, request):
     """Return the next command of a queued request, or -1 if its bank is pinned."""
     bank = c.bank[request]
@@ -256,7 +256,7 @@ def next_command(c, request):
     return PRE if c.opener[bank] < 0 else -1
 
 
-@njit
+@njit(cache=True)
 def oldest_queued(c, columns, pre, act):
     """Return the oldest request of the mode's queue whose next command is ready and is one of the kinds that are asked for, or -1."""
     for k in range(c.lengths[c.state[MODE]]):
@@ -268,7 +268,7 @@ def oldest_queued(c, columns, pre, act):
     return -1
 
 
-@njit
+@njit(cache=True)
 def serve(c, request):
     """Issue the next command of a queued request."""
     bank, command = c.bank[request], next_command(c, request)
@@ -293,7 +293,7 @@ def serve(c, request):
     c.begun[request] = 1
 
 
-@njit
+@njit(cache=True)
 def refresh(c, only_close):
     """Issue the next command of the first pending refresh, if it is ready. Return whether one was issued."""
     k = c.state[SERVED] % len(c.low)
@@ -318,7 +318,7 @@ def refresh(c, only_close):
     return True
 
 
-@njit
+@njit(cache=True)
 def add_refreshes(c):
     """Put the refreshes that are due in this cycle on the list."""
     while True:
@@ -328,7 +328,7 @@ def add_refreshes(c):
         c.state[PENDING] += 1
 
 
-@njit
+@njit(cache=True)
 def tick_generic(c):
     """One command of any kind."""
     request = oldest_active(c)
@@ -343,7 +343,7 @@ def tick_generic(c):
             serve(c, request)
 
 
-@njit
+@njit(cache=True)
 def column_slot(c):
     request = oldest_active(c)
     if request >= 0:
@@ -355,7 +355,7 @@ def column_slot(c):
             access(c, request)
 
 
-@njit
+@njit(cache=True)
 def row_slot(c, only_close):
     if c.state[PENDING] > 0:
         refresh(c, only_close)
@@ -366,14 +366,14 @@ def row_slot(c, only_close):
             serve(c, request)
 
 
-@njit
+@njit(cache=True)
 def open_row(c):
     """Issue the ACT2 of the bank that is being opened."""
     issue(c, ACT2, c.state[OPENING], c.state[OPENING])
     c.state[OPENING] = -1
 
 
-@njit
+@njit(cache=True)
 def tick_lpddr5(c):
     """One command of any kind. ACT2 comes when no other can, at the latest `activation` cycles after ACT1."""
     now, request, queued = c.state[CLOCK], c.state[CAS], False
@@ -406,7 +406,7 @@ def tick_lpddr5(c):
         c.issued[CAS_WR if c.write[request] else CAS_RD] += 1
 
 
-@njit
+@njit(cache=True)
 def run(c, end):
     """Run a channel up to a cycle, or, if `end` is negative, until all its requests are completed."""
     while c.state[CLOCK] < end or (end < 0 and c.state[COMPLETED] < len(c.done)):

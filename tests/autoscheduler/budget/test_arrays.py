@@ -67,12 +67,12 @@ def searched(source: Source, array: ArraySettings) -> tuple[BudgetSearch, Varian
 
 
 FREE = small(200)
-SPACES = [(0, 12, 1), (1, 10, 2), (5, 12, 1), (5, 16, 1), (8, 12, 1), (10, 16, 1), (11, 12, 1), (11, 16, 1)]
+SPACES = [(8, 12, 1), (5, 16, 1), (1, 10, 2), (0, 12, 1), (5, 12, 1), (10, 16, 1), (11, 12, 1), (11, 16, 1)]
 """Programs and arrays whose ports bind: with more of them, other lanes and cuts are the best."""
-SLOW = [pytest.param(*space, marks=pytest.mark.slow) for space in SPACES[-3:]]
+SLOW = [pytest.param(*space, marks=pytest.mark.slow) for space in SPACES[3:]]
 
 
-@pytest.mark.parametrize(("seed", "ports", "share"), [*SPACES[:-3], *SLOW])
+@pytest.mark.parametrize(("seed", "ports", "share"), [*SPACES[:3], *SLOW])
 def test_it_is_the_best_of_all_candidates_that_fit(seed: int, ports: int, share: int, monkeypatch: pytest.MonkeyPatch) -> None:
     for module in (budget_spaces, lane_models):
         monkeypatch.setattr(module, "lane_counts", lambda size: (1, 2, 4))
@@ -83,7 +83,7 @@ def test_it_is_the_best_of_all_candidates_that_fit(seed: int, ports: int, share:
     assert free.cycles < program.cycles
 
 
-PAIRS = [(5, 28), (12, 20), *(pytest.param(*pair, marks=pytest.mark.slow) for pair in ((11, 20), (4, 20), (4, 28)))]
+PAIRS = [(12, 20), *(pytest.param(*pair, marks=pytest.mark.slow) for pair in ((5, 28), (11, 20), (4, 20), (4, 28)))]
 """Programs and the ports of arrays on which two regions may lie at once, so that other lanes and cuts are the best."""
 
 
@@ -175,7 +175,7 @@ def test_an_operator_that_does_not_fit_is_an_error_with_both_numbers() -> None:
 
 
 def test_what_is_chosen_for_random_programs_is_placed_and_routed() -> None:
-    tally = array_fuzz.run(1, 4, simulated=0.3)
+    tally = array_fuzz.run(1, 3, simulated=0.3)
     assert not tally.faults
     assert tally.counts["fit"] >= 2
 

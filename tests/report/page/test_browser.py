@@ -332,7 +332,7 @@ PAN = """async () => {
 }"""
 
 
-@pytest.mark.parametrize("count", [400, 4000])
+@pytest.mark.parametrize("count", [400, pytest.param(4000, marks=pytest.mark.slow)])
 def test_a_frame_of_panning_takes_at_most_16_milliseconds_of_script_and_layout(count: int, chromium: Any, tmp_path: Path):
     (tmp_path / "page.html").write_text(page(chain(count)), encoding="utf-8")
     with opened(chromium, tmp_path / "page.html", "#region/wide") as shown:
