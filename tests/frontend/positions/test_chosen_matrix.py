@@ -296,7 +296,11 @@ def written_later(x: Tensor, gate: Tensor, up: Tensor, down: Tensor) -> Tensor:
 ORDERED = (by_rank, running_sum, first_slot, sorted_otherwise, other_divisor, rows_in_other_order, two_choices, written_later)
 
 
-@pytest.mark.parametrize("form", ORDERED, ids=lambda form: form.__name__)
+LONG = (sorted_otherwise, other_divisor)
+"""As `rows_in_other_order`, they become comparisons of all pairs, by another way of writing it."""
+
+
+@pytest.mark.parametrize("form", [pytest.param(form, marks=[pytest.mark.slow] * (form in LONG), id=form.__name__) for form in ORDERED])
 def test_order_of_slots(form: Callable[..., Tensor]) -> None:
     require_equal(Function(form), cuts=("best",))
 
