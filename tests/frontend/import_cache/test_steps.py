@@ -70,7 +70,14 @@ def files(folder: Path) -> dict[Path, bytes]:
     return {p.relative_to(folder): p.read_bytes() for p in folder.rglob("*") if p.is_file()}
 
 
-@pytest.mark.parametrize("rule", [None, "0.weight=magnitude:0.5:csr", "0.weight=magnitude:0.5"], ids=["dense", "csr", "masked"])
+@pytest.mark.parametrize(
+    "rule",
+    [
+        pytest.param(None, marks=pytest.mark.slow, id="dense"),
+        pytest.param("0.weight=magnitude:0.5:csr", id="csr"),
+        pytest.param("0.weight=magnitude:0.5", marks=pytest.mark.slow, id="masked"),
+    ],
+)
 def test_a_hit_is_what_the_import_was(spec: ModelSpec, tmp_path: Path, rule: str | None) -> None:
     from fuseflow.sparsity.spec import parse_sparsify
 

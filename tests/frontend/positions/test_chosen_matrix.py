@@ -300,7 +300,9 @@ LONG = (sorted_otherwise, other_divisor)
 """As `rows_in_other_order`, they become comparisons of all pairs, by another way of writing it."""
 
 
-@pytest.mark.parametrize("form", [pytest.param(form, marks=[pytest.mark.slow] * (form in LONG), id=form.__name__) for form in ORDERED])
+@pytest.mark.parametrize(
+    "form", [pytest.param(form, marks=[pytest.mark.slow] * (form in LONG), id=form.__name__) for form in ORDERED]
+)
 def test_order_of_slots(form: Callable[..., Tensor]) -> None:
     require_equal(Function(form), cuts=("best",))
 

@@ -88,7 +88,7 @@ def end(layout: NetworkLayout, part_output: PartOutput) -> list[object]:
     return [*done, layout.readers["popped"].tolist(), layout.readers["peak"].tolist(), *written, *memory]
 
 
-@pytest.mark.parametrize("limits", LIMITS)
+@pytest.mark.parametrize("limits", [pytest.param(each, marks=[pytest.mark.slow] * (k % 3 > 0)) for k, each in enumerate(LIMITS)])
 def test_a_trial_leaves_no_trace(limits: Limits) -> None:
     """The layouts of random graphs with tiny rings, which grow in the trial, at memories that take time and others."""
     found = 0
