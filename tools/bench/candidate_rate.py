@@ -17,14 +17,13 @@ from __future__ import annotations
 
 import random
 import statistics
-import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import click
-from host import JSON, finish
+from host import JSON, finish, seconds
 
 from fuseflow.autoscheduler.budget.costs import LoweredCosts
 from fuseflow.autoscheduler.budget.cut_graph import OrderedRange
@@ -81,13 +80,6 @@ def lanes_of(region: OrderedRange, budget: str, most: int) -> list[RegionDecisio
     deals = LaneModel.of(region, machine, "pairs").deals(Budget.of(budget), machine.first_depth)
     drawn = random.Random(0).sample(deals, min(most, len(deals)))
     return [RegionDecision(region.order, deal.lanes) for deal in drawn]
-
-
-def seconds(run: Callable[[], object]) -> float:
-    """Return the processor time that something takes."""
-    start = time.process_time()
-    run()
-    return time.process_time() - start
 
 
 def measure(region: OrderedRange, budget: str, most: int, repeats: int) -> dict[str, Any]:
