@@ -75,11 +75,13 @@ def regions(model: Model, data: str, data_dir: Path | None, estimator: Estimator
 
 
 def lanes_of(region: OrderedRange, budget: str, most: int) -> list[RegionDecision]:
-    """Return lanes of a region that fit into a budget, drawn evenly: each of other numbers or indices."""
+    """Return lanes of a region that fit into a budget and are known by arithmetic, drawn evenly: each of other numbers or indices."""
     machine = load_machine(MACHINE)
-    deals = LaneModel.of(region, machine, "pairs").deals(Budget.of(budget), machine.first_depth)
-    drawn = random.Random(0).sample(deals, min(most, len(deals)))
-    return [RegionDecision(region.order, deal.lanes) for deal in drawn]
+    costs = LoweredCosts(machine, Estimator(assume_unknown=True)).lane_costs(region)
+    deals = LaneModel.of(region, costs).with_pairs(costs, every=True).deals(Budget.of(budget), machine.first_depth)
+    near = costs.near([(dict(deal.lanes), None) for deal in deals])
+    known = [RegionDecision(region.order, deal.lanes) for deal, cycles in zip(deals, near, strict=True) if cycles is not None]
+    return random.Random(0).sample(known, min(most, len(known)))
 
 
 def measure(region: OrderedRange, budget: str, most: int, repeats: int) -> dict[str, Any]:
