@@ -17,8 +17,10 @@ from pathlib import Path
 from typing import Any
 
 import click
+from claims import markdown
 from pictures import blank_figure, legend, save
-from store import AGAIN, LIMIT, LIST, ONLY, ROOT, STORE, TABLE, left, like, load, run_apart, work
+from process_pool import run_apart
+from store import AGAIN, LIMIT, LIST, ONLY, ROOT, STORE, TABLE, left, like, load, work
 
 MACHINES = ("ideal", "rda")
 FACTORS = (1, 2, 4, 8, 16, 32, 64)
@@ -93,7 +95,7 @@ def points(machines: Iterable[str], data: str, heads: int) -> Iterator[Point]:
 
 def run(point: Point, limit: float) -> Row:
     ran = run_apart(point.command(), limit)
-    return Row(point.key, asdict(point), **ran.ended(), **(measured(ran.result) if ran.result else {}))
+    return Row(point.key, asdict(point), **ran.ended(limit), **(measured(ran.result) if ran.result else {}))
 
 
 def measured(result: dict[str, Any]) -> dict[str, Any]:
@@ -125,16 +127,13 @@ def table(rows: Iterable[Row]) -> str:
     """Markdown: machines apart, then by lanes."""
     kept = sorted(rows, key=lambda row: (size(row), row.point["machine"], lanes_of(row), row.point["heads"]))
     serial = {group(row): row for row in kept if lanes_of(row) == 1 and row.state == "done"}
-    lines = [
-        "| machine | heads x rows | nodes | cycles | speed | of linear | of roofline | most / mean | bytes a cycle | slots added "
-        "| seconds |",
-        "|---|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|",
-    ]
+    heads = "machine | heads x rows | nodes | cycles | speed | of linear | of roofline | most / mean | bytes a cycle"
+    lines = []
     for row in kept:
         lanes = f"{row.point['heads']} x {row.point['rows']}"
         machine = row.point["machine"] + (f", {' '.join(map(str, size(row)))} heads" if size(row) != (DATA, HEADS) else "")
         if row.state != "done":
-            lines.append(f"| {machine} | {lanes} | {why(row)} |" + " |" * 8)
+            lines.append([machine, lanes, why(row), *[""] * 8])
             continue
         base = serial.get(group(row))
         speed = base.cycles / row.cycles if base else 0.0
@@ -151,8 +150,8 @@ def table(rows: Iterable[Row]) -> str:
             f"{row.slots:,}",
             f"{row.seconds:,.0f}",
         ]
-        lines.append(f"| {' | '.join(cells)} |")
-    return "\n".join(lines) + "\n"
+        lines.append(cells)
+    return markdown(f"{heads} | slots added | seconds", lines)
 
 
 def why(row: Row) -> str:

@@ -45,13 +45,15 @@ from fuseflow.sim import Machine, load_machine
 
 @dataclass(frozen=True, slots=True)
 class Workload:
-    """`level`: what may be cut: every operator, or products with the pointwise operators behind them."""
+    """`level`: what may be cut: every operator, or products with the pointwise operators behind them. `budget`: under which its family is
+    compared."""
 
     name: str
     data: str
     options: dict[str, Any] = field(default_factory=dict)
     level: str = "operators"
     files: bool = False
+    budget: str = "medium"
 
 
 WORKLOADS = (

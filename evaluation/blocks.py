@@ -20,7 +20,8 @@ from typing import Any
 import click
 from claims import markdown
 from pictures import blank_figure, save
-from store import AGAIN, LIMIT, ONLY, ROOT, STORE, TABLE, left, like, load, run_apart, work
+from process_pool import run_apart
+from store import AGAIN, LIMIT, ONLY, ROOT, STORE, TABLE, left, like, load, work
 
 MACHINES = ("ideal", "rda")
 SIZES = (16, 32, 64)
@@ -83,7 +84,7 @@ def points(machines: Iterable[str], heads: int) -> Iterator[Point]:
 
 def run(point: Point, limit: float) -> Row:
     ran = run_apart(point.command(), limit)
-    return Row(point.key, asdict(point), **ran.ended(), **(measured(ran.result) if ran.result else {}))
+    return Row(point.key, asdict(point), **ran.ended(limit), **(measured(ran.result) if ran.result else {}))
 
 
 def measured(result: dict[str, Any]) -> dict[str, Any]:

@@ -15,44 +15,31 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from math import inf
 from pathlib import Path
 from typing import Any
 
 import click
+from auto import Workload, source_of
 from pictures import blank_figure, save
-from store import DATA_DIR, ROOT, STORE, append, load
+from store import DATA_DIR, STORE, append, load
 
 from fuseflow.autoscheduler.autoscheduler import choose_schedule
 from fuseflow.autoscheduler.budget.request import BudgetRequest
 from fuseflow.autoscheduler.budget.scheduler import budget_schedule
 from fuseflow.autoscheduler.budget.trials import BudgetChoice
 from fuseflow.autoscheduler.search_defaults import ALLOWED
-from fuseflow.frontend.model_spec import ModelSpec
 from fuseflow.frontend.sources import Source
-from fuseflow.frontend.sources import load as load_model
 from fuseflow.resources.budget import Budget
 from fuseflow.schedule import Schedule
 from fuseflow.sim import Machine, load_machine
-
-
-@dataclass(frozen=True, slots=True)
-class Workload:
-    """A model with its data, and the budget under which its family is compared."""
-
-    name: str
-    data: str
-    budget: str = "medium"
-    options: dict[str, Any] = field(default_factory=dict)
-    files: bool = False
-
 
 WORKLOADS = (
     Workload("gcn", "cora", files=True),
     Workload("graphsage", "cora", files=True),
     Workload("sae", "images:imagenet"),
-    Workload("gpt", "bigbird:block=8,length=64,features=48", "large", {"decoders": 1, "heads": 3}),
+    Workload("gpt", "bigbird:block=8,length=64,features=48", {"decoders": 1, "heads": 3}, budget="large"),
 )
 CONVENTIONS = ("unlimited", "equal", "equal, all levers")
 """What is compared: one unit for each operator; the same budget for both; and formats of inputs and the order of products as further
@@ -81,11 +68,6 @@ class Row:
     curve: list[tuple[int, float]]
     schedule: str
     seconds: float | None
-
-
-def source_of(work: Workload, data_dir: Path | None) -> Source:
-    path = ROOT / "models" / "paper" / f"{work.name}.py"
-    return load_model(ModelSpec(path, data=work.data, data_dir=data_dir if work.files else None, options=work.options))
 
 
 def unlimited(work: Workload, source: Source, machine: Machine, top: int) -> Row:

@@ -18,6 +18,7 @@ from statistics import median
 from typing import Any
 
 import click
+from claims import markdown
 from model_runs_table import NAMES
 from store import DATA_DIR, ONLY, ROOT, STORE, like
 
@@ -120,26 +121,25 @@ def mean_error(points: list[dict[str, Any]], kind: str, what: str) -> float:
 def summary(rows: Iterable[dict[str, Any]]) -> str:
     """Markdown: a line for each point, then the means over the granularities of each model and data, and how they rank."""
     heads = [f"{what}, {kind}" for what, kind in COLUMNS]
-    lines = [
-        f"| model | data | fused | machine | {' | '.join(heads)} | ms, first | ms, again |",
-        f"|---|---|---|---|{'---:|' * (len(heads) + 2)}",
-    ]
+    lines = []
     kept = sorted(rows, key=position)
     for row in kept:
         point = row["point"]
         errors = [f"{error(row, kind, what.lower()):+.2f} %" if row["run"] else "" for what, kind in COLUMNS]
         data = " ".join([f"`{point['data']}`", *point["options"]])
         times = [f"{row['tensors'][key]:,.0f}" for key in ("first_ms", "again_ms")]
-        lines.append(f"| {' | '.join([NAMES[point['model']], data, point['granularity'], point['machine'], *errors, *times])} |")
-    return "\n".join([*lines, "", *_means(kept), "", *_ranks(kept), "", *_cycles(kept)]) + "\n"
+        lines.append([NAMES[point["model"]], data, point["granularity"], point["machine"], *errors, *times])
+    table = markdown(["model", "data", "fused", "machine", *heads, "ms, first", "ms, again"], lines, 4)
+    return "\n".join([table, _means(kept), *_ranks(kept), "", *_cycles(kept)]) + "\n"
 
 
-def _means(rows: list[dict[str, Any]]) -> Iterator[str]:
-    yield "| model | data | machine | FLOPs, tensors | FLOPs, statistics | bytes, tensors | bytes, statistics | points |"
-    yield "|---|---|---|---:|---:|---:|---:|---:|"
+def _means(rows: list[dict[str, Any]]) -> str:
+    lines = []
     for (machine, model, data, options), points in groups(rows):
         cells = [f"{mean_error(points, kind, what):.2f} %" for what in BARS for kind in ("tensors", "statistics")]
-        yield f"| {' | '.join([NAMES[model], ' '.join([f'`{data}`', *options]), machine, *cells, str(len(points))])} |"
+        lines.append([NAMES[model], " ".join([f"`{data}`", *options]), machine, *cells, str(len(points))])
+    heads = "model | data | machine | FLOPs, tensors | FLOPs, statistics | bytes, tensors | bytes, statistics | points"
+    return markdown(heads, lines, 3)
 
 
 def _ranks(rows: list[dict[str, Any]]) -> Iterator[str]:

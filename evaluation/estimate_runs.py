@@ -25,6 +25,7 @@ from types import MappingProxyType
 from typing import Any
 
 import click
+from claims import markdown
 from scipy.stats import kendalltau
 from store import AGAIN, DATA_DIR, ONLY, ROOT, TABLE, append, like, load
 
@@ -251,43 +252,41 @@ def figures(compared: Iterable[Comparison], which: str) -> dict[str, float]:
 
 def table(compared: list[Comparison]) -> str:
     """Markdown: a line for each family and one for all, then a line for each run."""
-    lines = [
-        "| family | runs | median then | worst then | tau then | median now | worst now | tau now |",
-        "|---|---:|---:|---:|---:|---:|---:|---:|",
-    ]
+    lines, runs = list[list[str]](), list[list[str]]()
     families = {name: [c for c in compared if c.point.family == name] for name in dict.fromkeys(c.point.family for c in compared)}
     for name, some in {**families, "all": compared}.items():
         then, now = figures(some, "then"), figures(some, "now")
-        tau = (lambda found: "") if name == "all" else (lambda found: f"{found['tau']:.2f}")
-        cells = [f"{f['median']:.1f} % | {f['worst']:.1f} % | {tau(f)}" for f in (then, now)]
-        lines.append(f"| {name} | {len(some)} | {' | '.join(cells)} |")
-    lines += ["", "| run | lanes | cycles | then | now |", "|---|---:|---:|---:|---:|"]
+        taus = ["" if name == "all" else f"{f['tau']:.2f}" for f in (then, now)]
+        lines.append([name, str(len(some)), *errors_of(then), taus[0], *errors_of(now), taus[1]])
     for each in compared:
-        errors = f"{each.error('then'):+.1f} % | {each.error('now'):+.1f} %"
-        lines.append(f"| `{each.point.key}` | {each.point.lanes} | {each.cycles:,} | {errors} |")
-    return "\n".join(lines) + "\n"
+        errors = [f"{each.error(which):+.1f} %" for which in ("then", "now")]
+        runs.append([f"`{each.point.key}`", str(each.point.lanes), f"{each.cycles:,}", *errors])
+    heads = "family | runs | median then | worst then | tau then | median now | worst now | tau now"
+    return f"{markdown(heads, lines)}\n{markdown('run | lanes | cycles | then | now', runs)}"
+
+
+def errors_of(found: Mapping[str, float]) -> list[str]:
+    return [f"{found[what]:.1f} %" for what in ("median", "worst")]
 
 
 def memory_table(compared: list[Comparison]) -> str:
     """Markdown: for each memory, and for all, the errors of the runs that rates and rules were chosen on, and of those held out."""
     places = {point.key: place for place, point in enumerate(memory_points())}
-    lines = ["| memory | runs | median | worst | held out | median | worst |", "|---|---:|---:|---:|---:|---:|---:|"]
+    lines = []
     for memory in (*MEMORIES, "all"):
         own = [each for each in compared if memory in ("all", each.point.settings["memory"])]
         halves = [[each for each in own if places[each.point.key] % 2 == half] for half in (0, 1)]
-        cells = [f"{len(half)} | {f['median']:.1f} % | {f['worst']:.1f} %" for half in halves for f in [figures(half, "now")]]
-        lines.append(f"| {memory} | {' | '.join(cells)} |")
-    return "\n".join(lines) + "\n"
+        lines.append([memory, *(cell for half in halves for cell in (str(len(half)), *errors_of(figures(half, "now"))))])
+    return markdown("memory | runs | median | worst | held out | median | worst", lines)
 
 
 def per_bank_table(compared: list[Comparison]) -> str:
     """Markdown: the errors for each memory that refreshes one bank at a time, and for all."""
-    lines = ["| memory | runs | median | worst |", "|---|---:|---:|---:|"]
+    lines = []
     for memory in (*PER_BANK, "all"):
         own = [each for each in compared if memory in ("all", each.point.settings["memory"])]
-        errors = figures(own, "now")
-        lines.append(f"| {memory} | {len(own)} | {errors['median']:.1f} % | {errors['worst']:.1f} % |")
-    return "\n".join(lines) + "\n"
+        lines.append([memory, str(len(own)), *errors_of(figures(own, "now"))])
+    return markdown("memory | runs | median | worst", lines)
 
 
 def above(compared: list[Comparison], bars: dict[str, float]) -> list[str]:

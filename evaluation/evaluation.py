@@ -11,7 +11,6 @@ time, the longest first, as far as both fit into `--memory`. The rows are the sa
 
 from __future__ import annotations
 
-import fnmatch
 import itertools
 import json
 import sys
@@ -23,7 +22,7 @@ from typing import Any
 import click
 from claims import published
 from evaluation_table import disagreements, table
-from model_runs import GRANULARITIES, Point
+from model_runs import GRANULARITIES, Point, is_named
 from process_pool import CommandEnd, Limits, Task, run_tasks
 from store import AGAIN, DATA_DIR, LIST, ROWS, STORE, TABLE, append, load
 
@@ -113,11 +112,6 @@ def _data(name: str, data_dir: Path | None) -> str:
     return name if data_dir is not None and has_files(name, data_dir) else f"synthetic:{name}"
 
 
-def wanted(point: Point, patterns: tuple[str, ...]) -> bool:
-    names = (point.key, f"{point.model}/{point.workload}/{point.granularity}")
-    return not patterns or any(fnmatch.fnmatch(name, pattern) for name in names for pattern in patterns)
-
-
 def row_key(point: Point, ask: Ask) -> str:
     return f"{point.key}?{ask.key}"
 
@@ -141,10 +135,7 @@ def row_of(point: Point, ask: Ask, ended: CommandEnd) -> Row:
     took = (ended.processor_seconds, ended.seconds, ended.peak_mb)
     if ended.late:
         return Row(*about, "limit", *took, error=f"took more than {ended.seconds:.0f} s")
-    try:
-        run = json.loads(ended.output) if ended.status == 0 else None
-    except ValueError:
-        run = None
+    run = ended.result if ended.status == 0 else None
     if run is None:
         return Row(*about, "failed", *took, error=ended.said[-2000:] or f"exit status {ended.status}")
     checks = {name: run[name] for name in ("check", "rows_check") if run.get(name)}
@@ -224,7 +215,7 @@ def main(
     only_table: bool,
 ) -> None:
     ask, rows = Ask(exact, error, seed, machine), load(store, Row)
-    asked = [point for point in points(machine, data_dir) if wanted(point, patterns)]
+    asked = [point for point in points(machine, data_dir) if not patterns or is_named(point, patterns)]
     if not asked:
         raise click.UsageError(f"no point is like {', '.join(patterns)}")
     keys = {row_key(point, ask) for point in asked}

@@ -19,7 +19,7 @@ from typing import Any
 import click
 from claims import markdown, published
 from estimate_runs import MEMORIES
-from evaluation_table import interval
+from evaluation_table import interval, speed
 from model_runs import GRANULARITIES, Point
 from model_runs_table import NAMES
 from process_pool import Limits
@@ -85,12 +85,6 @@ def fastest(rows: Mapping[str, Row]) -> str | None:
     best = min(rows, key=lambda each: interval(rows[each])[1])
     others = [interval(rows[each])[0] for each in rows if each != best]
     return best if others and interval(rows[best])[1] < min(others) else None
-
-
-def speed(unfused: Row, row: Row) -> str:
-    """How much faster than unfused it is, with a `~` where either is sampled."""
-    sampled = unfused.exact_cycles is None or row.exact_cycles is None
-    return f"{'~' if sampled else ''}{sum(interval(unfused)) / sum(interval(row)):.2f}"
 
 
 def cell(rows: Mapping[str, Row]) -> str:

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import fnmatch
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -20,7 +20,8 @@ from typing import Any
 import click
 from claims import published
 from model_runs_table import summary
-from store import AGAIN, DATA_DIR, LIMIT, LIST, ONLY, ROOT, STORE, left, load, run_apart, work
+from process_pool import run_apart
+from store import AGAIN, DATA_DIR, LIMIT, LIST, ONLY, ROOT, STORE, left, load, work
 
 from fuseflow.frontend.data import FILE_READERS, has_files
 
@@ -99,10 +100,14 @@ def points(machine: str, data_dir: Path | None, decoders: int) -> Iterator[Point
             yield Point("gpt", f"b{block}", f"bigbird:block={block}", granularity, machine, options)
 
 
+def is_named(point: Point, patterns: Sequence[str]) -> bool:
+    names = (point.key, f"{point.model}/{point.workload}/{point.granularity}")
+    return any(fnmatch.fnmatch(name, pattern) for name in names for pattern in patterns)
+
+
 def wanted(point: Point, only: tuple[str, ...]) -> bool:
     if only:
-        names = (point.key, f"{point.model}/{point.workload}/{point.granularity}")
-        return any(fnmatch.fnmatch(name, pattern) for name in names for pattern in only)
+        return is_named(point, only)
     return not (point.workload in APART and point.granularity == "full")
 
 
@@ -111,10 +116,10 @@ def run(point: Point, data_dir: Path | None, limit: float) -> Row:
     ran = run_apart(point.command(data_dir), limit)
     about, result = (point.key, asdict(point)), ran.result
     if result is None:
-        return Row(*about, **ran.ended())
+        return Row(*about, **ran.ended(limit))
     return Row(
         *about,
-        **ran.ended(),
+        **ran.ended(limit),
         cycles=result["cycles"],
         flops=result["flops"],
         bytes_read=result["bytes"]["read"],

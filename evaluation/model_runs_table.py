@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from claims import markdown
+
 NAMES = {"gcn": "GCN", "graphsage": "GraphSAGE", "sae": "SAE", "gpt": "GPT-3 small"}
 
 
@@ -24,7 +26,7 @@ def summary(rows: Iterable[Any], granularities: Sequence[str], published: Mappin
             groups.setdefault(key, {})[point["granularity"]] = row
     fused = granularities[1:]
     heads = [*granularities, *(f"speed, {g}" for g in fused), *(f"published, {g}" for g in fused), "error", "seconds", "peak MB"]
-    lines = [f"| model | data | {' | '.join(heads)} |", f"|---|---|{'---:|' * len(heads)}"]
+    lines = []
     for (_, model, data, workload, *options), found in groups.items():
         stored = published.get(f"{model}/{workload}") if not options else None
         of = found.values()
@@ -40,8 +42,8 @@ def summary(rows: Iterable[Any], granularities: Sequence[str], published: Mappin
             f"{sum(row.seconds for row in of):,.0f}",
             f"{max(row.peak_mb for row in of):,}",
         ]
-        lines.append(f"| {' | '.join(cells)} |")
-    return "\n".join(lines) + "\n"
+        lines.append(cells)
+    return markdown(["model", "data", *heads], lines, 2)
 
 
 def _label(data: str, rows: Iterable[Any]) -> str:

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import json
 import os
+import signal
 import subprocess
 import tempfile
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import IO
+from math import inf
+from typing import IO, Any
 
 THREADS = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
 """Each process has one core, and sums in the same order however many there are."""
@@ -47,6 +50,26 @@ class CommandEnd:
     processor_seconds: float
     peak_mb: int
 
+    @property
+    def result(self) -> dict[str, Any] | None:
+        """The JSON that it printed, None without any."""
+        try:
+            found: dict[str, Any] | None = None if self.late else json.loads(self.output)
+        except ValueError:
+            return None
+        return found
+
+    def ended(self, limit: float) -> dict[str, Any]:
+        """What the row of every command says: `done`, which is one whose results were compared, `limit` or `failed`, what it took, and why
+        it is not done."""
+        result = self.result
+        passed = self.status == 0 and bool(result and result["check"] and result["check"]["passed"])
+        said = self.said[-2000:]
+        if result is None:
+            said = f"took more than {limit:g} s" if self.late else said or f"exit status {self.status}"
+        state = "done" if passed else "limit" if self.late else "failed"
+        return {"state": state, "seconds": self.seconds, "peak_mb": self.peak_mb, "error": "" if passed else said}
+
 
 @dataclass(frozen=True, slots=True)
 class _Command:
@@ -57,11 +80,11 @@ class _Command:
     said: IO[bytes]
 
     def ended(self, limit: float) -> CommandEnd | None:
-        """What became of it, or None if it still runs. At the limit it is killed."""
+        """What became of it, or None if it still runs. At the limit it is killed, with the processes that it started."""
         done, status, usage = os.wait4(self.process.pid, os.WNOHANG)
         late = not done and time.monotonic() > self.start + limit
         if late:
-            self.process.kill()
+            os.killpg(self.process.pid, signal.SIGKILL)
             _, status, usage = os.wait4(self.process.pid, 0)
         elif not done:
             return None
@@ -102,9 +125,16 @@ def run_tasks(tasks: Sequence[Task], ended: Callable[[str, CommandEnd], None], l
             time.sleep(0.05)
     finally:
         for one in running:
-            one.process.kill()
+            os.killpg(one.process.pid, signal.SIGKILL)
             one.process.wait()
             one.close()
+
+
+def run_apart(command: Sequence[str], limit: float) -> CommandEnd:
+    """Run one command, which is ended after `limit` seconds."""
+    outcomes = list[CommandEnd]()
+    run_tasks([Task("", command, 0, 0)], lambda _, outcome: outcomes.append(outcome), Limits(1, 0, limit, inf))
+    return outcomes[0]
 
 
 def _startable(waiting: Sequence[Task], running: Sequence[_Command], limits: Limits) -> list[Task]:
@@ -119,5 +149,12 @@ def _startable(waiting: Sequence[Task], running: Sequence[_Command], limits: Lim
 
 def _start(task: Task) -> _Command:
     output, said = tempfile.TemporaryFile(), tempfile.TemporaryFile()  # noqa: SIM115 - closed when the process has ended
-    process = subprocess.Popen(task.command, stdin=subprocess.PIPE, stdout=output, stderr=said, env={**os.environ, **THREADS})
+    process = subprocess.Popen(
+        task.command,
+        stdin=subprocess.PIPE,
+        stdout=output,
+        stderr=said,
+        env={**os.environ, **THREADS},
+        start_new_session=True,
+    )
     return _Command(task, process, time.monotonic(), output, said)

@@ -18,8 +18,9 @@ from typing import Any
 
 import click
 from claims import between_marks, cell, markdown
+from process_pool import run_apart
 from real_model_list import MODELS, RealModel
-from store import AGAIN, DATA_DIR, ONLY, ROOT, ROWS, TABLE, left, like, load, run_apart, work
+from store import AGAIN, DATA_DIR, ONLY, ROOT, ROWS, TABLE, left, like, load, work
 
 PAGE = ROOT / "docs" / "measured" / "models.md"
 STORE = ROWS / "real_models.jsonl"
@@ -69,7 +70,7 @@ def run(point: Point, limit: float) -> Row:
     """Run a point in a process of its own, which is ended at the limit."""
     ran = run_apart(point.command, limit)
     if ran.result is None:
-        ended = ran.ended()  # the last line of a traceback says what happened
+        ended = ran.ended(limit)  # the last line of a traceback says what happened
         return Row(point.key, **{**ended, "error": ended["error"].splitlines()[-1]})
     if "refused" in ran.result:
         return Row(point.key, "refused", ran.seconds, ran.peak_mb, error=ran.result["refused"])

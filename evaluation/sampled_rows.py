@@ -9,7 +9,6 @@ the recorded cycles. A run that is killed loses the point that it was at. Points
 
 from __future__ import annotations
 
-import resource
 import sys
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
@@ -18,7 +17,8 @@ from typing import Any
 
 import click
 import model_runs
-from store import DATA_DIR, ONLY, STORE, TABLE, append, like, load, run_apart
+from process_pool import run_apart
+from store import DATA_DIR, ONLY, STORE, TABLE, append, like, load
 
 RECORDED = Path(__file__).parent / "rows" / "models.jsonl"
 LARGEST_ERROR = 0.01
@@ -66,10 +66,9 @@ class Row:
 def sampled(recorded: model_runs.Row, sample: str, data_dir: Path | None, limit: float) -> Row:
     """Sample a point whose exact cycles are known, in a process of its own."""
     point = model_runs.Point(**{**recorded.point, "options": tuple(recorded.point["options"])})
-    before = _processor_seconds()
     ran = run_apart([*point.command(data_dir), "--sample", sample], limit)
     about = (recorded.key, sample)
-    times = (ran.seconds, round(_processor_seconds() - before, 2))
+    times = (ran.seconds, ran.processor_seconds)
     if ran.result is None:
         return Row(*about, "limit" if ran.late else "failed", *times, error=ran.said[-2000:])
     regions = list(_regions(recorded, ran.result))
@@ -93,11 +92,6 @@ def _regions(recorded: model_runs.Row, result: dict[str, Any]) -> Iterator[dict[
 
 def _numbers(cycles: dict[str, Any]) -> dict[str, int]:
     return {key: cycles[key] for key in ("estimate", "low", "high")}
-
-
-def _processor_seconds() -> float:
-    usage = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return usage.ru_utime + usage.ru_stime
 
 
 def table(rows: Iterable[Row]) -> str:

@@ -1,15 +1,11 @@
-"""Points that are run in processes of their own, and a store of their rows: JSON lines, each on disk before the next point begins."""
+"""Points that are run one after the other, and a store of their rows: JSON lines, each on disk before the next point begins."""
 
 from __future__ import annotations
 
 import json
 import os
-import signal
-import subprocess
-import tempfile
-import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from fnmatch import fnmatch
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
@@ -113,60 +109,3 @@ def work(points: Sequence[PointT], run: Callable[[PointT], Row], store: Path, ro
         append(store, row)
         rows[row.key] = row
         click.echo(f" {row.state}, {row.cycles:,} cycles, {row.seconds:,.0f} s, {row.peak_mb:,} MB", err=True)
-
-
-@dataclass(frozen=True, slots=True)
-class Ran:
-    """A command that ended, or was ended. `result` is the JSON that it printed, None without any; `said` what stands on its stderr."""
-
-    result: dict[str, Any] | None
-    limit: float
-    status: int
-    late: bool
-    seconds: float
-    peak_mb: int
-    said: str
-
-    @property
-    def passed(self) -> bool:
-        """Whether it ended well with results that were compared."""
-        check = self.result and self.result["check"]
-        return self.status == 0 and bool(check and check["passed"])
-
-    def ended(self) -> dict[str, Any]:
-        """What the row of every command says: `done`, `limit` or `failed`, what it took, and why it is not done."""
-        state = "done" if self.passed else "limit" if self.late else "failed"
-        said = self.said[-2000:]
-        if self.result is None:
-            said = f"took more than {self.limit:g} s" if self.late else said or f"exit status {self.status}"
-        return {"state": state, "seconds": self.seconds, "peak_mb": self.peak_mb, "error": "" if self.passed else said}
-
-
-def run_apart(command: Sequence[str], limit: float) -> Ran:
-    """Run a command that prints JSON in a process group of its own, which is ended after `limit` seconds."""
-    start = time.perf_counter()
-    with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
-        process = subprocess.Popen(command, stdout=out, stderr=err, start_new_session=True)
-        status, peak, late = _wait(process.pid, start + limit)
-        seconds = round(time.perf_counter() - start, 2)
-        out.seek(0)
-        err.seek(0)
-        said = err.read().decode(errors="replace").strip()
-        try:
-            result = None if late else json.loads(out.read())
-        except ValueError:
-            result = None
-        return Ran(result, limit, status, late, seconds, peak, said)
-
-
-def _wait(pid: int, end: float) -> tuple[int, int, bool]:
-    """Exit status, peak memory in MB, and whether it had to be ended."""
-    late = False
-    while True:
-        done, status, usage = os.wait4(pid, os.WNOHANG)
-        if done:
-            return os.waitstatus_to_exitcode(status), usage.ru_maxrss // 1024, late
-        if not late and time.perf_counter() > end:
-            late = True
-            os.killpg(pid, signal.SIGKILL)
-        time.sleep(0.05)

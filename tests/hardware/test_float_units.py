@@ -9,6 +9,7 @@ from pathlib import Path
 import float_units as fu
 import numpy as np
 import pytest
+from hardware_tools import require
 
 from fuseflow.ops import OPERATORS
 
@@ -27,7 +28,7 @@ def test_every_operator_has_a_unit() -> None:
 
 
 def test_units_in_icarus_equal_the_simulators_and_numpy(tmp_path: Path) -> None:
-    fu.require("iverilog", "vvp")
+    require("iverilog", "vvp")
     a, b, c = operands()
     results = fu.in_icarus(fu.UNITS, tmp_path, a, b, c)
     for name in fu.UNITS:
@@ -37,7 +38,7 @@ def test_units_in_icarus_equal_the_simulators_and_numpy(tmp_path: Path) -> None:
 
 
 def test_verilator_has_nothing_to_say_of_any_unit(tmp_path: Path) -> None:
-    fu.require("verilator")
+    require("verilator")
     (tmp_path / "top.sv").write_text(fu.top(fu.UNITS))
     command = ["verilator", "--lint-only", "-Wall", "-Wno-DECLFILENAME", "--top-module", "top", "-y", str(fu.FOLDER), "top.sv"]
     found = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
@@ -55,7 +56,7 @@ SMALL = ("max", "relu", "saturate")
 )
 def test_yosys_makes_gates_of_a_unit(name: str) -> None:
     """Without a latch and without a loop. The larger ones take minutes."""
-    fu.require("yosys")
+    require("yosys")
     made, cells = fu.synthesized(name)
     assert made and "latch" not in cells.lower(), cells
 
@@ -67,7 +68,7 @@ CHUNK = 500_000
 @pytest.mark.parametrize("name", fu.UNITS)
 def test_units_in_verilator_equal_the_simulators_and_numpy(name: str, draws: Callable[[int], range], tmp_path: Path) -> None:
     """On chunks of random words, and on all pairs of edge values."""
-    fu.require("verilator")
+    require("verilator")
     unit, edges = fu.Units([name], tmp_path), fu.edge_words(2000)
     pairs = [np.meshgrid(rows, edges, indexing="ij") for rows in np.array_split(edges, 8)]
     chunks = [fu.random_words(np.random.default_rng(seed), CHUNK) for seed in draws(20)]
@@ -82,7 +83,7 @@ def test_units_in_verilator_equal_the_simulators_and_numpy(name: str, draws: Cal
 @pytest.mark.parametrize("name", fu.WITHIN_1_ULP)
 def test_functions_in_verilator_are_within_1_ulp(name: str, draws: Callable[[int], range], tmp_path: Path) -> None:
     """Of mpmath."""
-    fu.require("verilator")
+    require("verilator")
     unit = fu.Units([name], tmp_path)
     for seed in draws(2):
         a, b = fu.function_words(name, np.random.default_rng(seed), CHUNK)

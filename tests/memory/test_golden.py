@@ -1,7 +1,6 @@
 """Completion and acceptance of every transaction, against Ramulator 2.1: no tolerance, no averages.
 
-`tests/data/hbm` holds some of the traces; the full data, where they are, are checked by the slow tests.
-"""
+`tests/data/hbm` holds some of the traces; the full data, where they are, are checked by the slow tests."""
 
 from __future__ import annotations
 
@@ -10,20 +9,42 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import hbm_adapter
 import numpy as np
 import pytest
+from memory_runs import Cycles, run, run_in_chunks, run_in_threads
 
 from fuseflow.memory.dram_table import Distance, DramTable
+from fuseflow.memory.mapping import MAPPINGS
 from fuseflow.memory.memory import Memory
+from fuseflow.memory.models import Dram
 from fuseflow.memory.table_files import preset
+
+HBM2 = preset("hbm2").table()
+
+
+def complete(trace: dict[str, Any], mapping: str) -> Cycles:
+    """Completion and acceptance cycle of each request of a trace."""
+    return run(memory_of(trace, mapping), trace)
+
+
+def complete_in_chunks(trace: dict[str, Any], mapping: str) -> Cycles:
+    return run_in_chunks(memory_of(trace, mapping), trace)
+
+
+def complete_in_threads(trace: dict[str, Any], mapping: str) -> Cycles:
+    return run_in_threads(lambda ports: memory_of(trace, mapping, ports), trace)
+
+
+def memory_of(trace: dict[str, Any], mapping: str, ports: int = 1, table: DramTable = HBM2) -> Memory:
+    distances = tuple(replace(d, cycles=trace["nFAW"]) if d.window > 1 else d for d in table.distances)
+    return Memory(Dram(trace["nch"], MAPPINGS[mapping], replace(table, distances=distances)), ports)
+
 
 ROOT = Path(__file__).parents[2]
 DATA = ROOT / "tests" / "data" / "hbm"
 ALL = ROOT.parent / "shared" / "golden" / "hbm"
 FILES = {"RoBaRaCoCh": "golden_r21_ro.npz", "MOP4CLXOR": "golden_r21_mop.npz"}
-ADAPTER = vars(hbm_adapter)
-HBM2 = preset("hbm2").table()
+HOWS = pytest.mark.parametrize("how", [complete, complete_in_chunks, complete_in_threads], ids=lambda how: how.__name__)
 
 Case = tuple[dict[str, Any], Any, Any]
 """A trace, the completions, and the acceptances if they are known; each counted from arrival."""
@@ -52,20 +73,20 @@ def check(folder: Path, mapping: str, faw30: bool, function: Any) -> None:
     assert found >= 3
 
 
-@pytest.mark.parametrize("how", ["complete", "complete_in_chunks", "complete_in_threads"])
+@HOWS
 @pytest.mark.parametrize("faw30", [False, True])
 @pytest.mark.parametrize("mapping", FILES)
-def test_some_traces(mapping: str, faw30: bool, how: str) -> None:
-    check(DATA, mapping, faw30, ADAPTER[how])
+def test_some_traces(mapping: str, faw30: bool, how: Any) -> None:
+    check(DATA, mapping, faw30, how)
 
 
 @pytest.mark.slow
 @pytest.mark.skipif(not ALL.is_dir(), reason="../shared/golden/hbm is not here")
-@pytest.mark.parametrize("how", ["complete", "complete_in_chunks", "complete_in_threads"])
+@HOWS
 @pytest.mark.parametrize("faw30", [False, True])
 @pytest.mark.parametrize("mapping", FILES)
-def test_all_traces(mapping: str, faw30: bool, how: str) -> None:
-    check(ALL, mapping, faw30, ADAPTER[how])
+def test_all_traces(mapping: str, faw30: bool, how: Any) -> None:
+    check(ALL, mapping, faw30, how)
 
 
 @pytest.mark.parametrize("distance", HBM2.distances, ids=lambda d: f"{d.scope} {'/'.join(d.first)}-{'/'.join(d.then)} {d.window}")
@@ -89,7 +110,7 @@ def _is_noticed(table: DramTable, faw: int = 0) -> bool:
 
 def _differs(case: Case, mapping: str, table: DramTable, faw: int) -> bool:
     trace, latency, _ = case
-    memory: Memory = ADAPTER["memory_of"]({**trace, "nFAW": trace["nFAW"] + faw}, mapping, table=table)
+    memory = memory_of({**trace, "nFAW": trace["nFAW"] + faw}, mapping, table=table)
     memory.issue_all(0, trace["addr"], 32, trace["rw"], trace["arr"])
     memory.drain()
     return not np.array_equal(memory.requests(0)["done"] - trace["arr"], latency)

@@ -1,8 +1,7 @@
 """Completion, acceptance and commands of every request of all standards, against Ramulator 2.1: no tolerance, no averages.
 
 `tests/data/dram` holds some of the traces; the full data, where they are, are checked by the slow tests. The README of each standard
-says which distances its traces do not notice.
-"""
+says which distances its traces do not notice."""
 
 from __future__ import annotations
 
@@ -13,13 +12,66 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import dram_adapter
+import dram_reference
 import numpy as np
 import pytest
 from dram import table_of
+from memory_runs import Cycles, Ints, issue, run, run_in_chunks, run_in_threads
 
 from fuseflow.memory.dram_table import Distance, DramTable
+from fuseflow.memory.mapping import MAPPINGS, decode_addresses
+from fuseflow.memory.memory import Memory
+from fuseflow.memory.models import Dram
 
+RECORDED_AS = {
+    **{name: name for name in ("hits", "misses", "conflicts", "forwarded", "absorbed")},
+    "activations": "ACT",
+    "closes": "PREpb",
+    "closes_of_all": "PREab",
+    "read_clocks": "CAS_RD",
+    "write_clocks": "CAS_WR",
+}
+"""The names of recorded counts, by the fields of the record of a channel."""
+
+
+def complete(trace: dict[str, Any], config: dict[str, Any], mapping: str) -> tuple[Ints, Ints, dict[str, int]]:
+    """The completion and acceptance cycle of each request of a trace, and the counts."""
+    done, accepted = run(memory_of(trace, config, mapping), trace)
+    memory = memory_of(trace, config, mapping)  # recorded counts end with the last completion
+    issue(memory, trace)
+    memory.advance(int(done.max()))
+    model: Any = memory.model
+    records = [model.record(k) for k in range(trace["nch"])]
+    refreshes = {"refreshes_done": "REFab" if config["refresh"] == "AllBank" else "REFpb"}
+    counts = {name: sum(int(record[field]) for record in records) for field, name in {**RECORDED_AS, **refreshes}.items()}
+    return done, accepted, counts
+
+
+def complete_in_chunks(trace: dict[str, Any], config: dict[str, Any], mapping: str) -> Cycles:
+    return run_in_chunks(memory_of(trace, config, mapping), trace)
+
+
+def complete_in_threads(trace: dict[str, Any], config: dict[str, Any], mapping: str) -> Cycles:
+    return run_in_threads(lambda ports: memory_of(trace, config, mapping, ports=ports), trace)
+
+
+def interpret(trace: dict[str, Any], config: dict[str, Any], mapping: str) -> tuple[Ints, Ints, dict[str, int]]:
+    """The same from the reference."""
+    table, channels, address = table_of(config), trace["nch"], trace["addr"]
+    places = decode_addresses(MAPPINGS[mapping](table), table, channels, address)
+    unit = address // table.transaction
+    done, accepted, counts = dram_reference.complete(table, channels, places, unit, trace["arr"], trace["rw"])
+    return done, accepted, {name: count for name, count in counts.items() if name != "ACT2"}
+
+
+def memory_of(
+    trace: dict[str, Any], config: dict[str, Any], mapping: str, table: DramTable | None = None, ports: int = 1
+) -> Memory:
+    """A memory of the table of a configuration, or of another table."""
+    return Memory(Dram(trace["nch"], MAPPINGS[mapping], table or table_of(config)), ports)
+
+
+HOWS = pytest.mark.parametrize("how", [complete, complete_in_chunks, complete_in_threads], ids=lambda how: how.__name__)
 ROOT = Path(__file__).parents[2]
 DATA = ROOT / "tests" / "data" / "dram"
 ALL = ROOT.parent / "shared" / "golden" / "dram"
@@ -60,10 +112,10 @@ def cases(folder: Path, configuration: str) -> Iterator[Case]:
                         yield trace, mapping, golden.astype(np.int64), rest[f"{name}/q"].astype(np.int64), counts
 
 
-def check(folder: Path, configuration: str, how: str) -> None:
+def check(folder: Path, configuration: str, how: Any) -> None:
     found, config = 0, config_of(configuration)
     for trace, mapping, latency, queued, wanted in cases(folder, configuration):
-        done, accepted, *counts = getattr(dram_adapter, how)(trace, config, mapping)
+        done, accepted, *counts = how(trace, config, mapping)
         assert np.array_equal(done - trace["arr"], latency)
         assert np.array_equal(accepted - trace["arr"], queued)
         assert all(found_counts == {name: wanted[name] for name in found_counts} for found_counts in counts)
@@ -71,24 +123,24 @@ def check(folder: Path, configuration: str, how: str) -> None:
     assert found >= 2
 
 
-@pytest.mark.parametrize("how", ["complete", "complete_in_chunks", "complete_in_threads"])
+@HOWS
 @pytest.mark.parametrize("configuration", CONFIGURATIONS)
-def test_some_traces(configuration: str, how: str) -> None:
+def test_some_traces(configuration: str, how: Any) -> None:
     check(DATA, configuration, how)
 
 
 @needs_all
 @pytest.mark.slow
-@pytest.mark.parametrize("how", ["complete", "complete_in_chunks", "complete_in_threads"])
+@HOWS
 @pytest.mark.parametrize("configuration", CONFIGURATIONS)
-def test_all_traces(configuration: str, how: str) -> None:
+def test_all_traces(configuration: str, how: Any) -> None:
     check(ALL, configuration, how)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("configuration", CONFIGURATIONS)
 def test_the_reference_completes_some_traces(configuration: str) -> None:
-    check(DATA, configuration, "interpret")
+    check(DATA, configuration, interpret)
 
 
 def single_distances(table: DramTable) -> list[Distance]:
@@ -105,7 +157,7 @@ def single_distances(table: DramTable) -> list[Distance]:
 def is_noticed(configuration: str, table: DramTable) -> bool:
     config = config_of(configuration)
     for trace, mapping, latency, _, _ in cases(ALL, configuration):
-        memory = dram_adapter.memory_of(trace, config, mapping, table)
+        memory = memory_of(trace, config, mapping, table)
         memory.issue_all(0, trace["addr"], table.transaction, trace["rw"], trace["arr"])
         memory.drain()
         if not np.array_equal(memory.requests(0)["done"] - trace["arr"], latency):

@@ -7,7 +7,7 @@ from unittest.mock import patch
 
 import numpy as np
 import pytest
-from sampled_programs import random_program
+from structured_programs import structured_program
 
 import fuseflow as ff
 from fuseflow.run import sampled
@@ -40,7 +40,7 @@ def test_all_of_the_work_is_the_exact_run(granularity: str) -> None:
 
 
 def sampled_run(seed: int) -> SampledResult:
-    return random_program(14).compiled.run(sample=ff.Sample(error=0.05, shortest=2000, seed=seed), engine="fast")
+    return structured_program(2).compiled.run(sample=ff.Sample(error=0.05, shortest=2000, seed=seed), engine="fast")
 
 
 @pytest.fixture(scope="module")
@@ -76,7 +76,7 @@ def without_outputs(program: ff.Compiled, seed: int = 1) -> SampledResult:
 
 
 def test_without_outputs_the_sampled_rows_are_compared_and_the_rest_is_the_same(sampled_once: SampledResult) -> None:
-    program = random_program(14).compiled
+    program = structured_program(2).compiled
     with patch.object(sampled, "interpret_results", side_effect=AssertionError("all values were computed")):
         result = without_outputs(program)
     assert result.rows_check.passed and result.rows_check.worst and not result.tensors
@@ -92,7 +92,7 @@ def test_a_wrong_value_is_found_without_outputs() -> None:
         return {name: np.concatenate((rows[1:], rows[:1])) for name, rows in interpret(*args).items()}  # type: ignore[arg-type]
 
     with patch.object(sampled, "interpret_rows", wrong):
-        assert not without_outputs(random_program(14).compiled).rows_check.passed
+        assert not without_outputs(structured_program(2).compiled).rows_check.passed
 
 
 @pytest.mark.parametrize("granularity", ["none", "full"])

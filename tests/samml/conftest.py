@@ -1,25 +1,11 @@
-"""The graphs of `graphs.py`, by name and one by one."""
+"""The graphs of `samml_graphs`, by name and one by one."""
 
 from __future__ import annotations
 
-from importlib.util import module_from_spec, spec_from_file_location
-from pathlib import Path
-
 import pytest
+from samml_graphs import GRAPHS
 
 from fuseflow.samml.nodes import Graph
-
-
-def _graphs() -> dict[str, Graph]:
-    spec = spec_from_file_location("samml_graphs", Path(__file__).with_name("graphs.py"))
-    assert spec is not None
-    assert spec.loader is not None
-    module = module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return dict(module.GRAPHS)
-
-
-GRAPHS = _graphs()
 
 
 @pytest.fixture(scope="session")

@@ -25,62 +25,33 @@ CHUNK = 50
 `make fuzz` draws many more."""
 
 
-def chunks(first: int, every_run: int, more: int) -> list[object]:
-    """The first seeds of chunks, from `first` on: so many for every run, and so many more that are slow."""
+def chunks(first: int, every_run: int, more: int, *before: object) -> list[Any]:
+    """Parameters with the first seeds of chunks, from `first` on, behind others: some for every run, and more that are slow."""
     starts = range(first, first + (every_run + more) * CHUNK, CHUNK)
-    return [*starts[:every_run], *(pytest.param(start, marks=pytest.mark.slow) for start in starts[every_run:])]
+    slow = [()] * every_run + [(pytest.mark.slow,)] * more
+    return [pytest.param(*before, start, marks=marks) for start, marks in zip(starts, slow, strict=True)]
 
 
-@pytest.mark.parametrize("first", chunks(0, 8, 32))
-def test_random_graphs_agree_token_for_token(first: int) -> None:
-    """Outputs, cycles, statistics, streams and deadlocks; on the engine with its usual limits and with tiny ones."""
+KINDS = (
+    ((), 0, 8, 32),
+    (("bitmap",), 5000, 2, 1),
+    (("nm",), 6000, 1, 1),
+    (("select",), 7000, 1, 1),
+    (("narrow",), 8000, 1, 1),
+    (("single",), 9000, 1, 1),
+    (("turns",), 40_000, 1, 4),
+    (("turns", "hops"), 40_000, 1, 4),
+)
+"""Kinds of `graph_fuzz`, the first seed, and the chunks of every run and those that are slow. `tools/fuzz.py` draws more of each."""
+
+
+@pytest.mark.parametrize(("kinds", "first"), [at for kinds, *numbers in KINDS for at in chunks(*numbers, kinds)])
+def test_random_graphs_agree_token_for_token(kinds: tuple[str, ...], first: int) -> None:
+    """Outputs, cycles, statistics, streams and deadlocks; on the engine with its usual limits and with tiny ones. Of graphs of some kind
+    half are at a memory that takes time."""
     for seed in range(first, first + CHUNK):
+        case = drawn(seed, **dict.fromkeys(kinds, True)) if kinds else random_case(seed)
         limits = LIMITS[seed % len(LIMITS)]
-        found = list(disagreements(random_case(seed), limits))
-        assert not found, f"seed {seed} with {limits}: " + "\n".join(found[:5])
-
-
-@pytest.mark.parametrize("first", chunks(5000, 2, 1))
-def test_random_graphs_with_bitmaps_agree(first: int) -> None:
-    """The same graphs with some levels stored as bitmaps, half of them at a memory that takes time."""
-    for seed in range(first, first + CHUNK):
-        case, limits = drawn(seed, None, bitmap=True), LIMITS[seed % len(LIMITS)]
-        found = list(disagreements(case, limits))
-        assert not found, f"seed {seed} with {limits}: " + "\n".join(found[:5])
-
-
-@pytest.mark.parametrize("first", chunks(7000, 1, 1))
-def test_random_graphs_with_selections_agree(first: int) -> None:
-    """Graphs that have a `select`, half of them at a memory that takes time. `tools/fuzz.py --graphs N --select` draws more."""
-    for seed in range(first, first + CHUNK):
-        case, limits = drawn(seed, None, select=True), LIMITS[seed % len(LIMITS)]
-        found = list(disagreements(case, limits))
-        assert not found, f"seed {seed} with {limits}: " + "\n".join(found[:5])
-
-
-@pytest.mark.parametrize("first", chunks(6000, 1, 1))
-def test_random_graphs_with_nm_levels_agree(first: int) -> None:
-    """The same graphs with some compressed levels stored n:m, half of them at a memory that takes time."""
-    for seed in range(first, first + CHUNK):
-        case, limits = drawn(seed, None, nm=True), LIMITS[seed % len(LIMITS)]
-        found = list(disagreements(case, limits))
-        assert not found, f"seed {seed} with {limits}: " + "\n".join(found[:5])
-
-
-@pytest.mark.parametrize("first", chunks(8000, 1, 1))
-def test_random_graphs_with_narrow_types_agree(first: int) -> None:
-    """The same graphs with some tensors in elements of few bits, half of them at a memory that takes time."""
-    for seed in range(first, first + CHUNK):
-        case, limits = drawn(seed, None, narrow=True), LIMITS[seed % len(LIMITS)]
-        found = list(disagreements(case, limits))
-        assert not found, f"seed {seed} with {limits}: " + "\n".join(found[:5])
-
-
-@pytest.mark.parametrize("first", chunks(9000, 1, 1))
-def test_random_graphs_in_32_bit_floats_agree(first: int) -> None:
-    """The same graphs on machines that compute in 32-bit floats. `tools/fuzz.py --graphs N --f32` draws more."""
-    for seed in range(first, first + CHUNK):
-        case, limits = drawn(seed, None, single=True), LIMITS[seed % len(LIMITS)]
         found = list(disagreements(case, limits))
         assert not found, f"seed {seed} with {limits}: " + "\n".join(found[:5])
 
@@ -92,16 +63,6 @@ def test_random_graphs_with_hops_are_those_with_a_process_for_each_hop(first: in
     for seed in range(first, first + CHUNK):
         _, found = compare(drawn(seed, None, hops=True), seed)
         assert not found, f"seed {seed}: " + "\n".join(found[:5])
-
-
-@pytest.mark.parametrize("first", chunks(40000, 1, 4))
-@pytest.mark.parametrize("hops", [False, True])
-def test_random_graphs_with_turns_at_ports_agree(first: int, hops: bool) -> None:
-    """The same graphs whose nodes take turns at ports to the memory. `tools/fuzz.py --graphs N --turns` draws more."""
-    for seed in range(first, first + CHUNK):
-        case, limits = drawn(seed, None, hops=hops, turns=True), LIMITS[seed % len(LIMITS)]
-        found = list(disagreements(case, limits))
-        assert not found, f"seed {seed} with {limits}: " + "\n".join(found[:5])
 
 
 @pytest.mark.parametrize("first", chunks(20000, 1, 19))

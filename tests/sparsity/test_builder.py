@@ -255,17 +255,6 @@ BAD_RULES = {
     "layout list": (lambda b: b.set_interm("1", out_format=[]), "`[]` is no layout", ""),
     "bare layout": (lambda b: b.set_weight("0.weight", out_format=sp.BCSR), "`bcsr` needs parameters", "BCSR(...)"),
     "no name": (lambda b: b.set_weight(0, sp.Magnitude(0.5)), "`0` is no name of a tensor", "as in `layer1.weight`"),
-    "fraction": (lambda b: b.set_weight("*", sp.Magnitude(1.5)), "`magnitude` cannot leave out a fraction of 1.5", "from 0 to 1"),
-    "less": (lambda b: b.set_weight("*", sp.RandomFraction(-0.1)), "`random` cannot leave out a fraction of -0.1", "from 0 to 1"),
-    "nan": (lambda b: b.set_weight("*", sp.Filter(float("nan"))), "`filter` cannot leave out a fraction of nan", "from 0 to 1"),
-    "n of m": (lambda b: b.set_weight("*", sp.NM(5, 4)), "`nm:5:4`: 5 entries cannot be kept of every 4", "between 1 and 4"),
-    "no block": (lambda b: b.set_weight("*", sp.BlockMagnitude(0.5, (0, 2))), "at least one row", "block:0.5:4x4"),
-    "unknown rule": (
-        lambda b: sp.parse_sparsifier("magnitud:0.5"),
-        "there is no sparsifier `magnitud`",
-        "did you mean `magnitude`?",
-    ),
-    "unknown layout": (lambda b: sp.parse_layout("crs"), "there is no layout `crs`", "did you mean `csr`?"),
 }
 
 

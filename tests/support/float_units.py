@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import shutil
 import subprocess
 from collections.abc import Callable, Sequence
 from functools import cache
@@ -12,7 +10,6 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-import pytest
 from scipy import special
 
 import fuseflow
@@ -25,8 +22,6 @@ from fuseflow.sim.engine.kernels.elementwise_functions import elementwise
 
 Words = npt.NDArray[np.uint32]
 FOLDER = Path(fuseflow.__file__).parent / "hardware" / "sv"
-REQUIRED = os.environ.get("FUSEFLOW_REQUIRE_HARDWARE") == "1"
-"""Whether a missing tool is a failure."""
 SUBNORMAL, LARGEST, INFINITE = 0x00000001, 0x7F7FFFFF, 0x7F800000
 
 MAIN = """#include "Vtop.h"
@@ -65,16 +60,6 @@ TESTBENCH = """module testbench;
   end
 endmodule
 """
-
-
-def require(*names: str) -> None:
-    """Skip a test if one of these tools is not installed, or fail if that must not be."""
-    missing = [name for name in names if shutil.which(name) is None]
-    if missing:
-        message = f"{', '.join(missing)} not installed: apt-get install verilator iverilog yosys"
-        if REQUIRED:
-            pytest.fail(message)
-        pytest.skip(message)
 
 
 def top(names: Sequence[str]) -> str:

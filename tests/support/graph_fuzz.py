@@ -40,38 +40,32 @@ class Seen:
     lines: tuple[str, ...]
 
 
-def drawn(
-    seed: int,
-    size: Size | None,
-    bitmap: bool = False,
-    nm: bool = False,
-    select: bool = False,
-    narrow: bool = False,
-    single: bool = False,
-    lanes: bool = False,
-    dram: bool = False,
-    hops: bool = False,
-    turns: bool = False,
-) -> Case:
+KINDS = ("bitmap", "nm", "select", "narrow", "single", "lanes", "dram", "hops", "turns")
+"""What graphs may have beside what all have."""
+
+
+def drawn(seed: int, size: Size | None = None, **kinds: bool) -> Case:
     """The case of a seed; of two one has a memory that takes time, and of these every second has reuse buffers, every fourth preloads,
     and another fourth places in a scratchpad.
-    `bitmap`: with bitmap levels (`bitmaps`). `nm`: with n:m levels
-    (`nm_levels`). `select`: with a `select`. `narrow`: with narrow element types (`narrows`). `single`: on a machine that computes in
-    32-bit floats (`single_floats`). `lanes`: instead of all that, a dense result that is written in lanes (`lane_written`). `dram`: each
-    at a DRAM of any preset or table. `hops`: with hops on its edges (`hop_stages`). `turns`: with turns at ports (`port_turns`)."""
-    if lanes:
+    Of `KINDS`, `bitmap`: with bitmap levels (`bitmaps`). `nm`: with n:m levels (`nm_levels`). `select`: with a `select`. `narrow`: with
+    narrow element types (`narrows`). `single`: on a machine that computes in 32-bit floats (`single_floats`). `lanes`: instead of all
+    that, a dense result that is written in lanes (`lane_written`). `dram`: each at a DRAM of any preset or table. `hops`: with hops on its
+    edges (`hop_stages`). `turns`: with turns at ports (`port_turns`)."""
+    assert kinds.keys() <= {*KINDS}, kinds
+    on = {kind for kind in kinds if kinds[kind]}
+    if "lanes" in on:
         return random_lane_case(seed)
-    case = random_case(seed, size, select)
-    case = in_graph(case, seed) if bitmap else case
-    case = nm_levels.in_graph(case, seed) if nm else case
-    case = narrows.in_graph(case, seed) if narrow else case
-    case = single_floats.in_graph(case) if single else case
-    case = at_dram(case, seed) if dram else at_memory(case, seed) if seed % 2 else case
+    case = random_case(seed, size, "select" in on)
+    case = in_graph(case, seed) if "bitmap" in on else case
+    case = nm_levels.in_graph(case, seed) if "nm" in on else case
+    case = narrows.in_graph(case, seed) if "narrow" in on else case
+    case = single_floats.in_graph(case) if "single" in on else case
+    case = at_dram(case, seed) if "dram" in on else at_memory(case, seed) if seed % 2 else case
     case = preloads.in_graph(case, seed) if seed % 8 == 5 else case
     case = scratchpads.in_graph(case, seed) if seed % 8 == 1 else case
     case = reuse_buffers.in_graph(case, seed) if seed % 4 == 3 else case
-    case = hop_stages.in_graph(case, seed) if hops else case
-    return port_turns.in_graph(case, seed) if turns else case
+    case = hop_stages.in_graph(case, seed) if "hops" in on else case
+    return port_turns.in_graph(case, seed) if "turns" in on else case
 
 
 def compare(case: Case, seed: int) -> tuple[Found, tuple[str, ...]]:
@@ -86,55 +80,18 @@ def compare(case: Case, seed: int) -> tuple[Found, tuple[str, ...]]:
     return expected, tuple(lines)
 
 
-def check(
-    seed: int,
-    size: Size | None,
-    bitmap: bool = False,
-    nm: bool = False,
-    select: bool = False,
-    narrow: bool = False,
-    single: bool = False,
-    lanes: bool = False,
-    dram: bool = False,
-    hops: bool = False,
-    turns: bool = False,
-) -> Seen:
+def check(seed: int, size: Size | None, **kinds: bool) -> Seen:
     try:
-        expected, lines = compare(drawn(seed, size, bitmap, nm, select, narrow, single, lanes, dram, hops, turns), seed)
+        expected, lines = compare(drawn(seed, size, **kinds), seed)
     except Exception as error:  # the generator itself, or a traceback of a simulator
         return Seen(seed, 0, False, (f"{type(error).__name__}: {error}",))
     firings = sum(node.firings for node in expected.nodes) if isinstance(expected, Outcome) else 0
     return Seen(seed, firings, isinstance(expected, Deadlock), lines)
 
 
-def outcomes(
-    seeds: range,
-    size: Size | None,
-    jobs: int,
-    bitmap: bool = False,
-    nm: bool = False,
-    select: bool = False,
-    narrow: bool = False,
-    single: bool = False,
-    lanes: bool = False,
-    dram: bool = False,
-    hops: bool = False,
-    turns: bool = False,
-) -> Iterator[Seen]:
+def outcomes(seeds: range, size: Size | None, jobs: int, **kinds: bool) -> Iterator[Seen]:
     """In the order of the seeds."""
-    one = partial(
-        check,
-        size=size,
-        bitmap=bitmap,
-        nm=nm,
-        select=select,
-        narrow=narrow,
-        single=single,
-        lanes=lanes,
-        dram=dram,
-        hops=hops,
-        turns=turns,
-    )
+    one = partial(check, size=size, **kinds)
     if jobs == 1:
         yield from map(one, seeds)
         return
@@ -142,23 +99,9 @@ def outcomes(
         yield from pool.imap(one, seeds, CHUNK)
 
 
-def smaller(
-    seed: int,
-    size: Size | None,
-    bitmap: bool = False,
-    nm: bool = False,
-    select: bool = False,
-    narrow: bool = False,
-    single: bool = False,
-    lanes: bool = False,
-    dram: bool = False,
-    hops: bool = False,
-    turns: bool = False,
-) -> str:
+def smaller(seed: int, size: Size | None, **kinds: bool) -> str:
     """The case of a seed that differs, as a test to paste."""
-    return describe(
-        shrink(drawn(seed, size, bitmap, nm, select, narrow, single, lanes, dram, hops, turns), lambda case: differs(case, seed))
-    )
+    return describe(shrink(drawn(seed, size, **kinds), lambda case: differs(case, seed)))
 
 
 def differs(case: Case, seed: int) -> bool:

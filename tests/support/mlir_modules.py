@@ -11,6 +11,7 @@ from pathlib import Path
 
 import preloads
 import programs
+from samml_graphs import GRAPHS
 
 from fuseflow.dialects import declaration
 from fuseflow.einsum import mlir as einsum_mlir
@@ -92,12 +93,7 @@ def texts(dialect: str) -> tuple[str, ...]:
             (selection,) = lower(parse(SELECTION), Schedule.fuse("full"), {})[1]
             return table_mlir.to_mlir(selection.table), table_mlir.to_mlir(programs.table("masked_softmax", "i,j"))
         case _:
-            file = Path(__file__).parents[1] / "samml" / "graphs.py"
-            names: dict[str, object] = {"__name__": "graphs"}
-            exec(compile(file.read_text(encoding="utf-8"), str(file), "exec"), names)
-            found = names["GRAPHS"]
-            assert isinstance(found, dict)
-            graphs = list(found.values())
+            graphs = list(GRAPHS.values())
             first = graphs[0]
             other = next(graph for graph in graphs if preloads.preloadable(graph))
             names_ahead = preloads.preloadable(other)

@@ -6,7 +6,7 @@ import json
 import re
 import traceback
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from unittest.mock import patch
 
@@ -121,6 +121,18 @@ CHOSEN_QUOTAS = {
     "lanes": 0.15,
 }
 """The same of programs whose sparsity depends on data."""
+DRAWS = {"chosen": chosen_programs, "hard": hard_programs, "views": view_programs, "wide": wide_programs}
+"""Programs whose sparsity depends on data, that have hard values, that have views, and wide ones."""
+CHANGES = {
+    "bitmap": bitmaps.in_program,
+    "nm": nm_levels.in_program,
+    "keep": keeps.in_program,
+    "narrow": narrows.in_program,
+    "split": splits.in_program,
+    "recompute": recomputes.in_program,
+}
+"""What programs get, one after the other: bitmap levels, n:m levels, parts of results that are kept, narrow element types, indices that
+are two loops, and Einsums that later regions compute again."""
 SPLIT = "an index in two loops"
 """Held by programs with splits."""
 RECOMPUTE = "an Einsum that is computed again"
@@ -168,47 +180,21 @@ def run(
     examples: int = CHUNK,
     check: Callable[[Case], Checked] = check,
     smaller: bool = True,
-    bitmap: bool = False,
-    wide: bool = False,
     surfaces: int = 0,
-    keep: bool = False,
-    nm: bool = False,
-    narrow: bool = False,
-    views: bool = False,
-    split: bool = False,
-    hard: bool = False,
     linalg: bool = False,
-    chosen: bool = False,
-    recompute: bool = False,
     tile: bool = False,
+    **kinds: bool,
 ) -> Tally:
-    """The programs of one seed, up to the first that differs, which is made smaller. `bitmap`: with bitmap levels (`bitmaps`). `wide`: wide
-    programs. `surfaces`: one program of so many is checked by everything else that a user asks, too; 0 for none. `keep`: with parts of
-    results that are kept (`keeps`). `nm`: with n:m levels (`nm_levels`). `narrow`: with narrow element types (`narrows`).
-    `views`: programs with views. `split`: with indices that are two loops (`splits`). `hard`: programs with hard values.
-    `linalg`: each is also written as scheduled Linalg and read again (`written_linalg`). `chosen`: programs whose sparsity depends on
-    data. `recompute`: with Einsums that later regions compute again (`recomputes`). `tile`: each also runs in tiles and with tensors in the
-    scratchpad (`tiled_programs`)."""
+    """The programs of one seed, up to the first that differs, which is made smaller. `surfaces`: one program of so many is checked by
+    everything else that a user asks, too; 0 for none. `linalg`: each is also written as scheduled Linalg and read again
+    (`written_linalg`). `tile`: each also runs in tiles and with tensors in the scratchpad (`tiled_programs`). `kinds` are those of
+    `DRAWS`, in place of all others, and of `CHANGES`."""
+    assert kinds.keys() <= {*DRAWS, *CHANGES}, kinds
     tally, failed = Tally(), list[tuple[Case, Exception]]()
-    drawn = (
-        chosen_programs()
-        if chosen
-        else hard_programs()
-        if hard
-        else view_programs()
-        if views
-        else wide_programs()
-        if wide
-        else planned(splits.SIZES)
-        if split
-        else planned()
-    )
-    drawn = drawn.map(bitmaps.in_program) if bitmap else drawn
-    drawn = drawn.map(nm_levels.in_program) if nm else drawn
-    drawn = drawn.map(keeps.in_program) if keep else drawn
-    drawn = drawn.map(narrows.in_program) if narrow else drawn
-    drawn = drawn.map(splits.in_program) if split else drawn
-    drawn = drawn.map(recomputes.in_program) if recompute else drawn
+    draws = [draw for kind, draw in DRAWS.items() if kinds.get(kind)]
+    drawn = draws[0]() if draws else planned(splits.SIZES) if kinds.get("split") else planned()
+    for kind, change in CHANGES.items():
+        drawn = drawn.map(change) if kinds.get(kind) else drawn
 
     def one(case: Case) -> None:
         try:
@@ -303,8 +289,8 @@ def count(tally: Tally, case: Case, checked: Checked) -> None:
         RECOMPUTE: bool(checked.schedule.recomputed),
         **hard_held(case),
         **keeps_held(program, checked),
-        **views_held(case, checked),
-        **chosen_held(checked, case),
+        **features_held(features(case), checked),
+        **features_held(chosen_features(program, checked.schedule), checked),
         **narrows_held(program, checked),
         "public primitives": checked.schedule.primitives == "public" and any(is_public(run) for run in checked.runs),
     }
@@ -350,19 +336,8 @@ def _kind_of_keep(keep: Keep) -> str:
     return "keep of a group" if keep.rule.every else "keep of a fiber"
 
 
-def views_held(case: Case, checked: Checked) -> dict[str, bool]:
-    """Which features of real models a program has, and whether a statement that has one is fused with others."""
-    having = features(case)
-    fused = {name for run in checked.runs if len(run.region.einsums) > 1 for name in run.region.einsums}
-    return {
-        **{feature: bool(names) for feature, names in having.items()},
-        **{f"fused, {feature}": bool(names & fused) for feature, names in having.items()},
-    }
-
-
-def chosen_held(checked: Checked, case: Case) -> dict[str, bool]:
-    """Which forms of sparsity that depends on data a program has, and whether a statement that has one is fused with others."""
-    having = chosen_features(case.program, checked.schedule)
+def features_held(having: Mapping[str, set[str]], checked: Checked) -> dict[str, bool]:
+    """Which features a program has, by the statements that have them, and whether one of these is fused with others."""
     fused = {name for run in checked.runs if len(run.region.einsums) > 1 for name in run.region.einsums}
     return {
         **{feature: bool(names) for feature, names in having.items()},
@@ -471,35 +446,27 @@ def is_list(tensor: Tensor) -> bool:
     return len(tensor.shape) == 3 and tensor.format.levels[0].text == "compressed(nonunique)"
 
 
-def quotas_of(
-    wide: bool,
-    keep: bool = False,
-    narrow: bool = False,
-    nm: bool = False,
-    views: bool = False,
-    hard: bool = False,
-    chosen: bool = False,
-) -> dict[str, float]:
-    if hard or chosen:
-        return HARD_QUOTAS if hard else CHOSEN_QUOTAS
-    of_mode = VIEW_QUOTAS if views else NARROW_QUOTAS if narrow else KEEP_QUOTAS if keep else WIDE_QUOTAS if wide else QUOTAS
-    return of_mode | (NM_QUOTAS if nm else {})
+MODE_QUOTAS = {
+    "hard": HARD_QUOTAS,
+    "chosen": CHOSEN_QUOTAS,
+    "views": VIEW_QUOTAS,
+    "narrow": NARROW_QUOTAS,
+    "keep": KEEP_QUOTAS,
+    "wide": WIDE_QUOTAS,
+}
+"""The quotas of programs of a kind, those of the first that is asked for."""
 
 
-def missed(
-    tally: Tally,
-    wide: bool = False,
-    keep: bool = False,
-    narrow: bool = False,
-    nm: bool = False,
-    views: bool = False,
-    hard: bool = False,
-    chosen: bool = False,
-) -> list[str]:
+def quotas_of(**kinds: bool) -> dict[str, float]:
+    of_mode = next((quotas for kind, quotas in MODE_QUOTAS.items() if kinds.get(kind)), QUOTAS)
+    return of_mode | (NM_QUOTAS if kinds.get("nm") and not (kinds.get("hard") or kinds.get("chosen")) else {})
+
+
+def missed(tally: Tally, **kinds: bool) -> list[str]:
     """The quotas that a run did not reach."""
-    shares = {name: (tally.share(name), least) for name, least in quotas_of(wide, keep, narrow, nm, views, hard, chosen).items()}
+    shares = {name: (tally.share(name), least) for name, least in quotas_of(**kinds).items()}
     found = [f"{name}: {share:.1%} of at least {least:.0%}" for name, (share, least) in shares.items() if share < least]
-    most = WIDE_REFUSALS if wide or keep or views or hard or chosen else REFUSALS
+    most = WIDE_REFUSALS if any(kinds.get(kind) for kind in (*DRAWS, "keep")) else REFUSALS
     return found + ([f"refused: {tally.refusals:.1%} of at most {most:.0%}"] if tally.refusals > most else [])
 
 

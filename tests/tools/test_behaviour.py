@@ -2,33 +2,25 @@
 
 from __future__ import annotations
 
-import importlib
 from array import array
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
+import behaviour as tool
 import numpy as np
-import pytest
 from click.testing import CliRunner
 
 TOOLS = Path(__file__).parents[2] / "tools"
 
 
-@pytest.fixture
-def tool(monkeypatch: pytest.MonkeyPatch) -> Any:
-    monkeypatch.syspath_prepend(TOOLS)
-    return importlib.import_module("behaviour")
-
-
-def test_times_versions_and_places_are_masked_and_nothing_else(tool: Any, tmp_path: Path) -> None:
+def test_times_versions_and_places_are_masked_and_nothing_else(tmp_path: Path) -> None:
     text = f'{{\n "cycles": 12,\n "versions": {{\n  "numpy": "2.4"\n }},\n "seconds": {{"run": 1.5}}, "file": "{tmp_path}/a"}}'
     masked = '{\n "cycles": 12,\n "versions": {\n  "numpy": "0"\n },\n "seconds": {"run": 0}, "file": "OUT/a"}'
     assert tool.masked(text.encode(), tmp_path).decode() == masked
     assert tool.masked(b'"seconds": 0.25, "cycles": 3', tmp_path) == b'"seconds": 0, "cycles": 3'
 
 
-def test_a_digest_is_of_values_and_not_of_names(tool: Any) -> None:
+def test_a_digest_is_of_values_and_not_of_names() -> None:
     @dataclass
     class Before:
         written: dict[int, object]
@@ -43,7 +35,7 @@ def test_a_digest_is_of_values_and_not_of_names(tool: Any) -> None:
     assert len({tool.digest_of(After(value)) for value in values}) == len(values)
 
 
-def test_differences_and_missing_keys_are_named(tool: Any, tmp_path: Path) -> None:
+def test_differences_and_missing_keys_are_named(tmp_path: Path) -> None:
     before, after = tmp_path / "before.txt", tmp_path / "after.txt"
     before.write_text("a\tcycles=3 nodes=x\nb\t7\n")
     after.write_text("a\tcycles=4 nodes=x\nc\t7\n")
@@ -61,7 +53,7 @@ def test_differences_and_missing_keys_are_named(tool: Any, tmp_path: Path) -> No
     assert exits == [0, 1, 0, 1]
 
 
-def test_programs_and_graphs_are_recorded_one_by_one(tool: Any) -> None:
+def test_programs_and_graphs_are_recorded_one_by_one() -> None:
     programs, graphs = dict(tool.of_programs(0, 3)), dict(tool.of_graphs(0, 2))
     assert {key.split()[0] for key in programs} == {f"programs/00000/{n:03}" for n in range(3)}
     assert {key.split()[0] for key in graphs} == {f"graphs/{n:07}" for n in range(2)}

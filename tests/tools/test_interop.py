@@ -5,11 +5,9 @@ from __future__ import annotations
 import json
 import stat
 import sys
-from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
-from types import ModuleType
 
-import pytest
+import interop as tool
 from click.testing import CliRunner, Result
 
 ROOT = Path(__file__).parents[2]
@@ -22,17 +20,7 @@ assert sys.argv[1::2] == ["--proto", "--data"] and graph.read_bytes() and list(f
 """
 
 
-@pytest.fixture(scope="module")
-def tool() -> ModuleType:
-    spec = spec_from_file_location("interop", ROOT / "tools" / "interop.py")
-    assert spec is not None and spec.loader is not None
-    module = module_from_spec(spec)
-    sys.modules["interop"] = module  # dataclasses look their module up
-    spec.loader.exec_module(module)
-    return module
-
-
-def run(tool: ModuleType, tmp_path: Path, does: str | None) -> tuple[Result, list[dict[str, object]]]:
+def run(tmp_path: Path, does: str | None) -> tuple[Result, list[dict[str, object]]]:
     """What the tool says of the partially fused SAE in public primitives, with a simulator that does this."""
     arguments = ["--only", "sae/partial/public", "--json", str(tmp_path / "rows.json")]
     if does is not None:
@@ -44,34 +32,34 @@ def run(tool: ModuleType, tmp_path: Path, does: str | None) -> tuple[Result, lis
     return result, json.loads((tmp_path / "rows.json").read_text(encoding="utf-8"))
 
 
-def test_without_the_simulator_it_says_what_it_skips(tool: ModuleType, tmp_path: Path) -> None:
-    result, rows = run(tool, tmp_path, None)
+def test_without_the_simulator_it_says_what_it_skips(tmp_path: Path) -> None:
+    result, rows = run(tmp_path, None)
     assert result.exit_code == 0 and "skipped: no public simulator was run; `--comal PATH` names one" in result.output
     assert len(rows) == 2 and all(row["public_cycles"] is None and not row["warnings"] for row in rows)
 
 
-def test_other_cycles_are_told_and_end_with_1(tool: ModuleType, tmp_path: Path) -> None:
-    result, rows = run(tool, tmp_path, "print('Elapsed Cycles: 7')")
+def test_other_cycles_are_told_and_end_with_1(tmp_path: Path) -> None:
+    result, rows = run(tmp_path, "print('Elapsed Cycles: 7')")
     assert result.exit_code == 1
     for row in rows:
         assert f"sae/partial/public/{row['name']}: 7 cycles there, {row['cycles']} here" in result.output
 
 
-def test_equal_cycles_end_with_0(tool: ModuleType, tmp_path: Path) -> None:
-    _, rows = run(tool, tmp_path, None)
+def test_equal_cycles_end_with_0(tmp_path: Path) -> None:
+    _, rows = run(tmp_path, None)
     cycles = {str(row["name"]): row["cycles"] for row in rows}
     does = f"cycles = {cycles!r}\nprint('Elapsed Cycles:', next(n for name, n in cycles.items() if name.encode() in graph.read_bytes()))"
-    result, rows = run(tool, tmp_path, does)
+    result, rows = run(tmp_path, does)
     assert result.exit_code == 0, result.output
     assert all(row["public_cycles"] == row["cycles"] for row in rows)
 
 
-def test_a_simulator_that_fails_is_quoted(tool: ModuleType, tmp_path: Path) -> None:
-    result, rows = run(tool, tmp_path, "sys.exit('Should not reach this case')")
+def test_a_simulator_that_fails_is_quoted(tmp_path: Path) -> None:
+    result, rows = run(tmp_path, "sys.exit('Should not reach this case')")
     assert result.exit_code == 1 and "Should not reach this case" in result.output
     assert all(row["failure"] == "Should not reach this case" for row in rows)
 
 
-def test_an_unknown_point_is_refused(tool: ModuleType) -> None:
+def test_an_unknown_point_is_refused() -> None:
     result = CliRunner().invoke(tool.main, ["--only", "gnc/*"])
     assert result.exit_code == 2 and "no family, granularity and form is `gnc/*`" in result.output

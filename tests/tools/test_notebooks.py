@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import base64
-import importlib
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
+import notebooks as tool
 import pytest
 from jupyter_client.manager import AsyncKernelManager, KernelManager
 from jupyter_core.utils import run_sync
@@ -17,12 +16,6 @@ LIBRARIES = {"pytorch_geometric": "torch_geometric", "hugging_face": "transforme
 """The notebooks with models of libraries, which draw a picture."""
 TOURS = ("quickstart", "gcn_fusion", "orders_lanes_memory", "design_space", "training")
 """The notebooks that show fuseflow by itself."""
-
-
-@pytest.fixture
-def tool(monkeypatch: pytest.MonkeyPatch) -> Any:
-    monkeypatch.syspath_prepend(EXAMPLES.parent / "tools")
-    return importlib.import_module("notebooks")
 
 
 def test_all_are_tested() -> None:
@@ -37,7 +30,7 @@ def kernel() -> Iterator[KernelManager]:
     run_sync(manager.shutdown_kernel)(now=True)
 
 
-def test_notebooks_with_models_of_libraries(tool: Any, kernel: KernelManager) -> None:
+def test_notebooks_with_models_of_libraries(kernel: KernelManager) -> None:
     for name, library in LIBRARIES.items():
         pytest.importorskip(library)
         committed = tool.nbformat.read(EXAMPLES / f"{name}.ipynb", as_version=4)
@@ -50,7 +43,7 @@ def test_notebooks_with_models_of_libraries(tool: Any, kernel: KernelManager) ->
             assert base64.b64decode(picture).startswith(b"\x89PNG")
 
 
-def test_tours_show_what_they_show_here(tool: Any, kernel: KernelManager) -> None:
+def test_tours_show_what_they_show_here(kernel: KernelManager) -> None:
     for name in TOURS:
         path = EXAMPLES / f"{name}.ipynb"
         committed, shown = tool.nbformat.read(path, as_version=4), tool.executed(path, kernel)
@@ -61,7 +54,7 @@ def test_tours_show_what_they_show_here(tool: Any, kernel: KernelManager) -> Non
         assert all(len(table) < 6000 for table in tables)
 
 
-def test_a_notebook_leaves_no_name_in_its_kernel(tool: Any, kernel: KernelManager, tmp_path: Path) -> None:
+def test_a_notebook_leaves_no_name_in_its_kernel(kernel: KernelManager, tmp_path: Path) -> None:
     for name, source in (("first", "a = 1\nprint(a)"), ("second", "print('a' in globals())")):
         cells = [tool.nbformat.v4.new_code_cell(source)]
         tool.nbformat.write(tool.nbformat.v4.new_notebook(cells=cells), tmp_path / f"{name}.ipynb")

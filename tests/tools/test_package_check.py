@@ -4,22 +4,12 @@ from __future__ import annotations
 
 import tarfile
 import zipfile
-from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
-from types import ModuleType
 
+import package_check as tool
 import pytest
 
 ROOT = Path(__file__).parents[2]
-
-
-@pytest.fixture(scope="module")
-def tool() -> ModuleType:
-    spec = spec_from_file_location("package_check", ROOT / "tools" / "package_check.py")
-    assert spec is not None and spec.loader is not None
-    module = module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
 
 
 def written(folder: Path, source: set[str], wheel: set[str]) -> tuple[Path, Path]:
@@ -33,7 +23,7 @@ def written(folder: Path, source: set[str], wheel: set[str]) -> tuple[Path, Path
     return folder / "fuseflow-0.tar.gz", folder / "fuseflow-0.whl"
 
 
-def whole(tool: ModuleType) -> tuple[set[str], set[str]]:
+def whole() -> tuple[set[str], set[str]]:
     source = {path for folder in tool.FOLDERS for path in tool.files_below(folder)}
     kernels = {
         f"fuseflow/objects/{level}/{k}{tool.SUFFIX}" for level in tool.FEATURES_BY_LEVEL for k in range(len(tool.all_kernels()))
@@ -41,34 +31,34 @@ def whole(tool: ModuleType) -> tuple[set[str], set[str]]:
     return source | set(tool.AT_THE_TOP), tool.files_below("fuseflow") | {"fuseflow-0.dist-info/METADATA"} | kernels
 
 
-def test_a_kernel_that_the_wheel_lost_is_counted(tool: ModuleType, tmp_path: Path) -> None:
-    source, wheel = whole(tool)
+def test_a_kernel_that_the_wheel_lost_is_counted(tmp_path: Path) -> None:
+    source, wheel = whole()
     lost = next(name for name in sorted(wheel) if name.endswith(tool.SUFFIX))
     with pytest.raises(tool.Broken, match="kernels, not"):
         tool.check_files(*written(tmp_path, source, wheel - {lost}))
 
 
-def test_a_whole_package_passes(tool: ModuleType, tmp_path: Path) -> None:
-    tool.check_files(*written(tmp_path, *whole(tool)))
+def test_a_whole_package_passes(tmp_path: Path) -> None:
+    tool.check_files(*written(tmp_path, *whole()))
 
 
 @pytest.mark.parametrize("lost", ["py.typed", ".yaml", ".jinja", ".proto", "errors.py"])
-def test_a_file_that_the_wheel_lost_is_named(tool: ModuleType, tmp_path: Path, lost: str) -> None:
-    source, wheel = whole(tool)
+def test_a_file_that_the_wheel_lost_is_named(tmp_path: Path, lost: str) -> None:
+    source, wheel = whole()
     kept = {name for name in wheel if not name.endswith(lost)}
     assert kept < wheel
     with pytest.raises(tool.Broken, match=rf"fuseflow-0\.whl lacks \d+ of the checkout's files: .*{lost}"):
         tool.check_files(*written(tmp_path, source, kept))
 
 
-def test_a_file_that_the_source_lost_is_named(tool: ModuleType, tmp_path: Path) -> None:
-    source, wheel = whole(tool)
+def test_a_file_that_the_source_lost_is_named(tmp_path: Path) -> None:
+    source, wheel = whole()
     with pytest.raises(tool.Broken, match=r"fuseflow-0\.tar\.gz lacks 1 of the checkout's files: CHANGELOG\.md"):
         tool.check_files(*written(tmp_path, source - {"CHANGELOG.md"}, wheel))
 
 
-def test_a_wheel_installs_nothing_else(tool: ModuleType, tmp_path: Path) -> None:
-    source, wheel = whole(tool)
+def test_a_wheel_installs_nothing_else(tmp_path: Path) -> None:
+    source, wheel = whole()
     with pytest.raises(tool.Broken, match=r"would install more than fuseflow: fuseflow-0\.dist-info, tests"):
         tool.check_files(*written(tmp_path, source, wheel | {"tests/conftest.py"}))
 
@@ -83,7 +73,7 @@ def tagged(folder: Path, tag: str, pure: str, kernels: tuple[str, ...] = (), tol
     return wheel
 
 
-def test_a_wheel_has_the_tag_of_its_platform_while_machine_code_is_inside(tool: ModuleType, tmp_path: Path) -> None:
+def test_a_wheel_has_the_tag_of_its_platform_while_machine_code_is_inside(tmp_path: Path) -> None:
     here = f"py3-none-{tool.sysconfig.get_platform().replace('-', '_').replace('.', '_')}"
     code = (f"fuseflow/v3/a{tool.SUFFIX}",)
     tool.check_tag(tagged(tmp_path, here, "false", code))
@@ -101,9 +91,7 @@ def test_a_wheel_has_the_tag_of_its_platform_while_machine_code_is_inside(tool: 
 
 
 @pytest.mark.parametrize("kernel", ["code", "other code"])
-def test_a_second_build_that_differs_is_told(
-    tool: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kernel: str
-) -> None:
+def test_a_second_build_that_differs_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kernel: str) -> None:
     name = f"{tool.OBJECTS}/v3/a{tool.SUFFIX}"
     wheel = tagged(tmp_path, "py3-none-any", "true", (name,))
     source, _ = written(tmp_path, {"setup.py"}, set())
@@ -130,7 +118,7 @@ def test_a_second_build_that_differs_is_told(
             tool.check_repeated(source, wheel, tmp_path / "again")
 
 
-def test_without_a_second_python_it_says_so(tool: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_a_second_python_it_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tool, "second_python", lambda: None)
     assert tool.try_second_python(tmp_path / "no.whl", tmp_path).startswith("no second version of Python")
     monkeypatch.setattr(tool, "second_python", lambda: Path("/opt/python3.12"))
@@ -138,6 +126,6 @@ def test_without_a_second_python_it_says_so(tool: ModuleType, tmp_path: Path, mo
     assert "no run on /opt/python3.12: cc, nm are lacking" in tool.try_second_python(tmp_path / "no.whl", tmp_path)
 
 
-def test_a_command_that_fails_says_what_it_printed(tool: ModuleType, tmp_path: Path) -> None:
+def test_a_command_that_fails_says_what_it_printed(tmp_path: Path) -> None:
     with pytest.raises(tool.Broken, match=r"(?s)failed with status 3:.*half a line"):
         tool.execute(["sh", "-c", "echo half a line; exit 3"], tmp_path)

@@ -17,14 +17,13 @@ from __future__ import annotations
 
 import random
 import statistics
-import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import click
-from host import JSON, finish
+from host import JSON, finish, seconds
 
 from fuseflow.autoscheduler.budget.costs import LoweredCosts
 from fuseflow.autoscheduler.budget.cut_graph import OrderedRange
@@ -76,18 +75,13 @@ def regions(model: Model, data: str, data_dir: Path | None, estimator: Estimator
 
 
 def lanes_of(region: OrderedRange, budget: str, most: int) -> list[RegionDecision]:
-    """Return lanes of a region that fit into a budget, drawn evenly: each of other numbers or indices."""
+    """Return lanes of a region that fit into a budget and are known by arithmetic, drawn evenly: each of other numbers or indices."""
     machine = load_machine(MACHINE)
-    deals = LaneModel.of(region, machine, "pairs").deals(Budget.of(budget), machine.first_depth)
-    drawn = random.Random(0).sample(deals, min(most, len(deals)))
-    return [RegionDecision(region.order, deal.lanes) for deal in drawn]
-
-
-def seconds(run: Callable[[], object]) -> float:
-    """Return the processor time that something takes."""
-    start = time.process_time()
-    run()
-    return time.process_time() - start
+    costs = LoweredCosts(machine, Estimator(assume_unknown=True)).lane_costs(region)
+    deals = LaneModel.of(region, costs).with_pairs(costs, every=True).deals(Budget.of(budget), machine.first_depth)
+    near = costs.near([(dict(deal.lanes), None) for deal in deals])
+    known = [RegionDecision(region.order, deal.lanes) for deal, cycles in zip(deals, near, strict=True) if cycles is not None]
+    return random.Random(0).sample(known, min(most, len(known)))
 
 
 def measure(region: OrderedRange, budget: str, most: int, repeats: int) -> dict[str, Any]:

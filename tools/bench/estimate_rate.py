@@ -14,14 +14,13 @@ from __future__ import annotations
 
 import random
 import statistics
-import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import click
-from host import JSON, finish
+from host import JSON, finish, seconds
 
 from fuseflow.cut.units import UnitSequence, operator_units, partition_at
 from fuseflow.einsum.nodes import Program
@@ -98,9 +97,7 @@ def machines(base: Machine, seed: int) -> Iterator[Machine]:
 
 def rate(number: int, run: Callable[[], object]) -> float:
     """Return how many of so many estimates are made in a second of processor time."""
-    start = time.process_time()
-    run()
-    return number / (time.process_time() - start)
+    return number / seconds(run)
 
 
 def measure(source: Source, repeats: int) -> dict[str, Any]:
@@ -120,9 +117,9 @@ def measure(source: Source, repeats: int) -> dict[str, Any]:
     for _ in range(repeats):
         new = Estimator()
         new.knowledge(by_order[0].program, source.tensors)
-        seconds = [1 / rate(1, lambda new=new, each=each: estimate(new, [each], [base])) for each in by_order]
-        firsts.append(len(by_order) / sum(seconds))
-        order_ms.append(1000 * statistics.median(seconds))
+        times = [seconds(lambda new=new, each=each: estimate(new, [each], [base])) for each in by_order]
+        firsts.append(len(by_order) / sum(times))
+        order_ms.append(1000 * statistics.median(times))
     estimate(estimator, by_order, [base])
     agains = [rate(10 * len(by_order), lambda on=on: estimate(estimator, by_order, on)) for on in fresh[repeats:]]
     return {

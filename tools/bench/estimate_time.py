@@ -10,14 +10,13 @@
 from __future__ import annotations
 
 import statistics
-import time
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import click
-from host import JSON, finish
+from host import JSON, finish, seconds
 
 from fuseflow.costs import measure_statistics
 from fuseflow.einsum.nodes import Program
@@ -36,9 +35,7 @@ BARS = {"statistics_ms": 1000, "again_ms": 50, "statistics_only_ms": 50}
 
 
 def milliseconds(run: Callable[[], object]) -> float:
-    start = time.process_time()
-    run()
-    return 1000 * (time.process_time() - start)
+    return 1000 * seconds(run)
 
 
 def estimate(estimator: Estimator, source: Source, program: Program, regions: tuple[CompiledRegion, ...]) -> None:

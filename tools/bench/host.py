@@ -1,4 +1,4 @@
-"""What benchmarks share: the machine on which one ran, its figures as JSON, and a summary."""
+"""What benchmarks share: a timer, the machine on which one ran, its figures as JSON, and a summary."""
 
 from __future__ import annotations
 
@@ -6,13 +6,21 @@ import json
 import os
 import platform
 import sys
-from collections.abc import Iterable, Sequence
+import time
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
 import click
 
 JSON = click.option("--json", "output", help="Write the figures as JSON to a file, or `-`.")
+
+
+def seconds(run: Callable[[], object], clock: Callable[[], float] = time.process_time) -> float:
+    """Return the processor time that something takes, or its time on another clock."""
+    start = clock()
+    run()
+    return clock() - start
 
 
 def host() -> dict[str, Any]:

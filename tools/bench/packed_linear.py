@@ -18,7 +18,7 @@ from typing import Any
 
 import click
 import torch
-from host import JSON, finish
+from host import JSON, finish, seconds
 
 import fuseflow.sparsity as sp
 
@@ -85,12 +85,6 @@ def bert_case(rule: str) -> tuple[Callable[[], Any], Callable[[], Any]]:
     packed = sp.pack(sp.sparse_copy(dense, sp.parse_sparsify(f"encoder.*.dense.weight={rule}:method=greedy")))
     words = torch.randint(0, 30_000, (8, 512))
     return (lambda: packed(words), lambda: dense(words))
-
-
-def seconds(step: Callable[[], Any], clock: Callable[[], float]) -> float:
-    start = clock()
-    step()
-    return clock() - start
 
 
 def measured(steps: tuple[Callable[[], Any], Callable[[], Any]], rounds: int, threads: int) -> dict[str, float]:

@@ -1,6 +1,6 @@
 """The processor time of a command in this tree and in another, by turns: whether a change made something slower.
 
-    python tools/bench/paired.py --base DIR [--rounds 5] [--json FILE|-] -- python tools/bench/reference.py --rows 100 --json -
+    python tools/bench/paired.py --base DIR [--rounds 5] [--json FILE|-] -- python tools/bench/simulator.py --case union --json -
     python tools/bench/paired.py --base DIR -- python -c 'import fuseflow'
 
 In every round each tree runs COMMAND once, in its own directory and with its own packages first on PYTHONPATH; who begins changes from

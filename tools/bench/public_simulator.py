@@ -14,14 +14,13 @@ import re
 import resource
 import subprocess
 import tempfile
-import time
 from pathlib import Path
 from statistics import median
 from typing import Any
 
 import click
 import numpy as np
-from host import JSON, finish
+from host import JSON, finish, seconds
 from scipy import sparse
 
 from fuseflow.samml.nodes import Graph
@@ -57,8 +56,8 @@ def run_comal(comal: Path, name: str, folder: str) -> tuple[float, int]:
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     said = subprocess.run(command, capture_output=True, text=True, check=True, cwd=folder, timeout=600).stdout
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
-    seconds = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
-    return seconds - sum(float(n) * SECONDS[unit] for n, unit in BEFORE.findall(said)), int(CYCLES.findall(said)[0])
+    took = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+    return took - sum(float(n) * SECONDS[unit] for n, unit in BEFORE.findall(said)), int(CYCLES.findall(said)[0])
 
 
 def measure(name: str, rows: int, rounds: int, comal: Path | None) -> dict[str, Any]:
@@ -70,14 +69,12 @@ def measure(name: str, rows: int, rounds: int, comal: Path | None) -> dict[str, 
             write_fibertree(folder, tensor, data)
         for _ in range(rounds):
             simulate(graph, tensors, machine, engine="fast")  # its memory is in use again after Comal
-            start = time.process_time()
-            simulate(graph, tensors, machine, engine="fast")
-            ours.append(time.process_time() - start)
+            ours.append(seconds(lambda: simulate(graph, tensors, machine, engine="fast")))
             theirs += [run_comal(comal, name, folder)] if comal else []
     figures = {"name": name, "rows": rows, "firings": result.firings, "cycles": result.cycles, "seconds": median(ours)}
     if theirs:
         ratio = median(there / here for here, (there, _) in zip(ours, theirs, strict=True))
-        figures |= {"comal_seconds": median(seconds for seconds, _ in theirs), "comal_cycles": theirs[0][1], "ratio": ratio}
+        figures |= {"comal_seconds": median(took for took, _ in theirs), "comal_cycles": theirs[0][1], "ratio": ratio}
     return figures
 
 

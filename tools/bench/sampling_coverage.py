@@ -1,10 +1,9 @@
 """How often the intervals of sampled cycles have the exact number: random programs, memories and rows, each sampled and run exactly.
 
     PYTHONPATH=tests/support python tools/bench/sampling_coverage.py --output coverage.jsonl
-    PYTHONPATH=tests/support python tools/bench/sampling_coverage.py --draw random --shortest 4000 --output coverage.jsonl
 
-Programs are those of tests/support/structured_programs.py, whose rows have a structure, or those of tests/support/sampled_programs.py. Each
-is drawn by its seed, sampled once, and counted once. Replicates are shorter than those of a user, so that the exact run takes seconds.
+Programs are those of tests/support/structured_programs.py, whose rows have a structure. Each is drawn by its seed, sampled once, and
+counted once. Replicates are shorter than those of a user, so that the exact run takes seconds.
 A program of which all would be run is counted, and not compared. A run that was stopped goes on where the output ends.
 
 Constants of `fuseflow.sampling` were chosen with the programs of `--set tuning` only, whose seeds are below a million. Those of
@@ -21,7 +20,6 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from sampled_programs import random_program
 from structured_programs import structured_program
 
 from fuseflow.errors import FuseFlowError
@@ -35,13 +33,12 @@ TUNING, TEST = 0, 1_000_000
 """The first seeds of both sets."""
 
 
-def row(seed: int, draw: str, sample: Sample) -> dict[str, Any]:
+def row(seed: int, sample: Sample) -> dict[str, Any]:
     """Sample a program and run it exactly."""
-    program = structured_program(seed) if draw == "structured" else random_program(seed)
+    program = structured_program(seed)
     compiled = program.compiled
-    structure = getattr(program, "structure", program.name.split(", ")[1])
     values: dict[str, Any] = {
-        "seed": seed, "structure": structure, "program": program.name, "memory": compiled.machine.memory.model,
+        "seed": seed, "structure": program.structure, "program": program.name, "memory": compiled.machine.memory.model,
         "fifo_depth": compiled.machine.fifo_depth_start,
     }  # fmt: skip
     (region,) = compiled.regions[-1:]
@@ -77,7 +74,7 @@ def rows(args: argparse.Namespace, known: list[dict[str, Any]]) -> Iterator[dict
     while sampled < args.programs:
         sample = Sample(error=parse_sample(f"error={args.error}").error, seed=seed, shortest=args.shortest)
         try:
-            values = row(seed, args.draw, sample)
+            values = row(seed, sample)
         except FuseFlowError as error:
             values = {"seed": seed, "state": "refused", "reason": error.message}
         sampled += values["state"] == "sampled"
@@ -112,7 +109,6 @@ def _summary_line(name: str, sampled: list[dict[str, Any]], error: float) -> str
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--programs", type=int, default=500)
-    parser.add_argument("--draw", choices=("structured", "random"), default="structured")
     parser.add_argument("--set", choices=("tuning", "test"), default="test")
     parser.add_argument("--first", type=int, help="the first seed, in place of that of a set")
     parser.add_argument("--step", type=int, default=1, help="the distance of seeds, so that several processes share a set")

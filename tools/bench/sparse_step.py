@@ -9,14 +9,13 @@ step. Times and ratios are medians. Exits with 1 if a step with fixed masks take
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from statistics import median
 from typing import Any, Literal
 
 import click
 import torch
-from host import JSON, finish
+from host import JSON, finish, seconds
 from torch import nn
 
 import fuseflow.sparsity as sp
@@ -52,12 +51,6 @@ def step_of(layers: int, width: int, case: str) -> Callable[[], None]:
         optimizer.step()
 
     return step
-
-
-def seconds(step: Callable[[], None]) -> float:
-    start = time.process_time()
-    step()
-    return time.process_time() - start
 
 
 def measured(layers: int, width: int, rounds: int) -> list[dict[str, Any]]:
