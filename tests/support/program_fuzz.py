@@ -16,9 +16,8 @@ import keeps
 import narrows
 import nm_levels
 import numpy as np
-import recomputes
 import repeatable_draws  # noqa: F401 - a seed draws the same in every process
-import splits
+import schedule_changes
 import torch_oracle
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis.internal.conjecture import engine
@@ -128,8 +127,8 @@ CHANGES = {
     "nm": nm_levels.in_program,
     "keep": keeps.in_program,
     "narrow": narrows.in_program,
-    "split": splits.in_program,
-    "recompute": recomputes.in_program,
+    "split": schedule_changes.with_splits,
+    "recompute": schedule_changes.with_recomputes,
 }
 """What programs get, one after the other: bitmap levels, n:m levels, parts of results that are kept, narrow element types, indices that
 are two loops, and Einsums that later regions compute again."""
@@ -192,7 +191,7 @@ def run(
     assert kinds.keys() <= {*DRAWS, *CHANGES}, kinds
     tally, failed = Tally(), list[tuple[Case, Exception]]()
     draws = [draw for kind, draw in DRAWS.items() if kinds.get(kind)]
-    drawn = draws[0]() if draws else planned(splits.SIZES) if kinds.get("split") else planned()
+    drawn = draws[0]() if draws else planned(schedule_changes.SIZES) if kinds.get("split") else planned()
     for kind, change in CHANGES.items():
         drawn = drawn.map(change) if kinds.get(kind) else drawn
 
