@@ -132,7 +132,8 @@ def _lengths(model: Any, netlist: Netlist, grid: Grid, floors: Sequence[Floor]) 
 
 
 def _cells(model: Any, netlist: Netlist, grid: Grid) -> list[tuple[Any, Any]]:
-    """Add a column and a row for each cell. Together they are the number of a site of its kind that no other cell has."""
+    """Add variables for the column and the row of each cell to a model of OR-Tools, and return them. Each cell is on a site of its
+    kind, and no two are on the same one."""
     from ortools.sat.python import cp_model
 
     cells, numbers = [], dict[str, list[Any]]()

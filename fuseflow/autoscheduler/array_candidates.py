@@ -47,8 +47,8 @@ def counted_loading(compiled: Compiled, estimate: ProgramEstimate, array: ArrayS
 
 
 def expected_cycles(compiled: Compiled, estimator: Estimator) -> float:
-    """Return the cycles that a program is expected to take, on the array of the estimator with loading. Raises `ArrayError` if a region
-    does not fit that."""
+    """Return the cycles that a program is expected to take. If the estimator has an array, the cycles in which its configurations are
+    loaded count, too. Raises `ArrayError` if a region does not fit the array."""
     estimate = compiled.estimate(estimator)
     if estimator.array is None:
         return estimate.cycles

@@ -53,7 +53,7 @@ class UnitSequence:
 
     @property
     def home(self) -> dict[str, ProgramUnit]:
-        """The unit of each Einsum."""
+        """The unit that each Einsum belongs to, by the name of the Einsum."""
         return {e: unit for unit in self.units for e in unit.einsums}
 
     def name(self, part: UnitRange) -> str:

@@ -120,8 +120,8 @@ class _Statement:
         return Reduce("sum", selected, body) if selected else body
 
     def opened(self, node: Expr) -> tuple[Expr, tuple[str, ...]]:
-        """Return an expression with selections, and the indices over which it is still to be summed. These sums are moved outward
-        past products and sums, with which they commute."""
+        """Return `node` with a sum over a selection in place of each affine index, but without these sums, and the indices over which
+        the result is still to be summed. Sums are moved outward past products and past sums over other indices, and no further."""
         match node:
             case Access():
                 return self.access(node)

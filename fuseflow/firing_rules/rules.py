@@ -130,13 +130,15 @@ class Store:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Rule:
-    """One kind of firing. `on` is its process, and `closes` says that the next firing may follow in the next cycle, whatever the
-    interval: the rule fires on a stop or `D`, or takes nothing and emits a stop. `awaits` are further outputs that must have
-    room, for a later firing. `late` are tokens for outputs whose last token took its slot before it was computed: they replace
-    that token before it is visible.
+    """One kind of firing: when it happens, what it takes from inputs and gives to outputs, and what it stores.
 
-    Streams that differ in structure are an error of the simulator; circuits do not check that. `expects` is a condition that
-    holds for streams of equal structure, and `notes` are registers that only such conditions read. `refuses` is a head that must
+    `on` is the process that fires. `closes` is set for rules that fire on a stop or on `D`, or take nothing and emit a stop: the next
+    firing may follow in the next cycle, even where firings of the process are otherwise more cycles apart. `awaits` are outputs that
+    get nothing from this firing, but must have room for it to happen. `late` has tokens for outputs that were given a slot before
+    their value was computed: such a token takes the place of the last one before a reader sees it.
+
+    The simulator reports input streams whose stops do not match as an error; circuits do not check that. `expects` is a condition
+    that holds if they match, and `notes` are registers that only such conditions read. `refuses` is an input whose next token must
     not be `N`."""
 
     label: str

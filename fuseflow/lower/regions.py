@@ -163,7 +163,8 @@ def _with_views(steps: Iterable[LoweringStep]) -> tuple[CompiledRegion, ...]:
 def _compiled(
     state: LoweringState, request: RegionRequest, fused: FusedRegion, precedent: Precedent | None = None
 ) -> tuple[CompiledRegion, LoweringState]:
-    """Compile a fused region in its order to a graph, or rename that of its precedent. Return it with the state after it ran."""
+    """Compile a fused region in its loop order to a graph. Where an equal region was compiled before (`precedent`), its graph is
+    taken, with other names. Return the compiled region, and the state of lowering behind the region."""
     lowered, schedule = region_graph(state, fused, precedent), state.partitioned.schedule
     places: LaneAssignment = {}
     own, form, cost = lowered.own, lowered.form, lowered.cost

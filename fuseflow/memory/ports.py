@@ -145,9 +145,9 @@ def finish(port: int, number: int, accepted: int, done: int) -> None:
 
 @inline
 def settle(memory: int, until: int) -> None:
-    """End the window at cycle `until`, and make answers visible, for each port in the order of issue. The answer of a read is
-    visible no earlier than `delay` cycles after its acceptance, and that of a write `delay` cycles after its completion. So only
-    answers that were decided one window before become visible."""
+    """Set the time of a memory to the cycle `until`, and let each port see the answers that are known by then, in the order of its
+    requests. The nodes of a graph and its memory run by turns, some cycles at a time. No turn has more cycles than an answer takes at
+    least, so an answer that a node sees in one turn was known before that turn."""
     m = memory_at(memory)
     m.now = max(m.now, until)
     for k in range(m.words):

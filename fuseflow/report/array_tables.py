@@ -35,7 +35,8 @@ def tile_table(array: ArraySettings, regions: Iterable[tuple[str, TileUse]]) -> 
 
 
 def place_table(array: ArraySettings, regions: Mapping[str, PlacedRegion], cycles: Mapping[str, PlacedCycles]) -> Table:
-    """Return a table with a row for each placed region, by name, with its cycles if it has run. The last row has what the array has."""
+    """Return a table with a row for each placed region: its cells and tiles, the lengths of its wires, clocks, cycles of loading, and the
+    cycles that it takes if it has run. The last row says how many tiles of each kind and how many tracks the array has."""
     bounds = ("wires", "shortest\nbound", "gap\n%", "longest\nhops", "mean\nhops")
     ran = ("cycles", "ideal\ncycles") if cycles else ()
     columns = (*array.kinds, *bounds, "tracks", "clock\nMHz", "clock without\nregisters", "loading\ncycles", *ran)

@@ -49,7 +49,8 @@ _THROUGH_VIEWS = frozenset(["__setitem__", "fill_diagonal_"])
 
 
 class PackedTensor(StorageTensor):
-    """A tensor whose entries a storage holds, such as a `CsrTensor`. It is made with `wrapped_from_dense`, or by `pack`."""
+    """The base class of tensors that store only their kept entries, such as `CsrTensor`. One is made with `wrapped_from_dense`, or by
+    `pack`."""
 
     @classmethod
     def __torch_function__(

@@ -58,7 +58,7 @@ class TableBuilder:
         self.orders_inside: dict[Producer, tuple[str, ...]] = {}
 
     def length(self, v: str) -> int:
-        """Return the most runs of a loop in one loop around it: one for each coordinate, or for each block of coordinates."""
+        """Return the most iterations that the loop over index `v` has: one for each coordinate, or for each block of coordinates."""
         return -(-self.region.sizes[v] // self.tiling.blocks.get(v, 1))
 
     # One nest ----------------------------------------------------------------------------------------------------------------

@@ -197,7 +197,8 @@ class CutGraph:
         return self._state(0, self.lowering, self.knowledge)
 
     def edges(self, state: CutState, fused: bool = True) -> tuple[OrderedRange, ...]:
-        """Return the ranges that begin at a state, short ones first; without `fused`, only ranges of one unit."""
+        """Return the ranges of operators that may be the next region after a state. Ranges of fewer operators come first; without
+        `fused`, only those of one unit (`ProgramUnit`) are returned."""
         if id(state) not in self._single:
             self._single[id(state)] = tuple(self._from(state, state.cut + 1, state.cut + 1))
         if fused and id(state) not in self._longer:

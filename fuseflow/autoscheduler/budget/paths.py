@@ -93,8 +93,9 @@ def most_loading(array: ArraySettings) -> int:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Path:
-    """Ranges one after the other from the first cut on, and their cycles: a program if it reaches the last cut. `options` has the way to
-    run each range if neighbours decide about that together; it is empty if each has the best one."""
+    """The first regions of a program, as ranges of its operators one behind the other, and the cycles that they take together. It is a
+    whole program if they reach the last operator. `options` says how each range runs, where the choice for one depends on its
+    neighbours; it is empty where each range runs in its own best way."""
 
     cycles: float
     edges: tuple[OrderedRange, ...] = ()

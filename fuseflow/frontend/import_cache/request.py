@@ -36,7 +36,7 @@ Request = dict[str, object]
 
 
 def request_digest(spec: ModelSpec) -> str | None:
-    """Return the digest of the request for a model file, or None if there is none (`request_of`)."""
+    """Return the digest of what was asked for: a model file with its options. Return None if that cannot be kept (`request_of`)."""
     request = request_of(spec)
     return None if request is None else digest_of(request)
 

@@ -27,7 +27,8 @@ from fuseflow.tensors.levels.base import StoredArray
 
 @dataclass(frozen=True, slots=True)
 class RequestLink:
-    """The link of `depth` slots after an asker, and its next token: a requested element, with `beside` further bits."""
+    """The FIFO of `depth` slots that carries tokens from where an element is requested at a port to where its answer is taken. The
+    payload of its next token is the number of the request, above `beside` bits that the token brought along."""
 
     head: Head
     port: ReadPort

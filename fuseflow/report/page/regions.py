@@ -311,7 +311,9 @@ def _fifos(edges: Sequence[Values], capacities: Mapping[tuple[str, int], int | N
 
 
 def _traffic(traffic: Sequence[Values], memory: Values | None, names: _Names) -> Markup:
-    """Return a row for each array: the traffic that nodes requested and, where memory takes time, lines, moved bytes, latency."""
+    """Return a table of the traffic with a row for each array of a tensor (its positions, coordinates or values) and direction: the
+    elements and bytes that nodes asked for. On a machine whose memory takes time, a row has the lines and bytes that were moved, too,
+    and the mean latency in cycles."""
     is_buffered = memory is not None and any(port.get("buffer") for port in memory["ports"])
     columns = [
         Column("tensor", words=True),

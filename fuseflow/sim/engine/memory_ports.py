@@ -225,7 +225,8 @@ def elements_before_full(r: Any) -> int:
 
 @inline
 def write_elements(r: Any, k: int) -> None:
-    """Count k written elements, none of which fills a line or ends a run of a lane."""
+    """Count k elements as written by the writer `r`, where none of them fills a line of memory or is the last of the elements that a
+    lane writes in one turn."""
     r.filled += r.size * k
     r.left -= k
     r.begun = 1

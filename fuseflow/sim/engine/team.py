@@ -219,7 +219,8 @@ class Team:
         return address(array)
 
     def _fill_agenda(self, thread: int) -> None:
-        """Fill the agenda and the border of a thread."""
+        """Tell a thread which parts of the graph are its own, in the record of its agenda, and which streams it shares with other
+        threads, in the record of its border."""
         layout, agenda, border = self.layout, self.agendas[thread], self.borders[thread]
         own, words = self.thread_of == thread, int(agenda["words"])
         members = bit_set(np.flatnonzero(own), words)

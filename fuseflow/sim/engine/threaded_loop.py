@@ -104,8 +104,8 @@ def _seal(b: Any, part: int) -> None:
 
 @inline
 def take_over(b: Any, a: Any, other: Any) -> None:
-    """Bring the views and proxies up to date at which the thread with the agenda `a` sees the thread with the agenda `other`. Parts
-    that may fire become due."""
+    """Let one thread see what another one did since they last met: the thread with the borders `b` and the agenda `a` learns how far
+    the streams of the thread with the agenda `other` were written and read. Its parts that may fire now are put on its agenda."""
     for k in range(a.words):
         _answer_wishes(b, a, get_int(other.wanted, k) & get_int(b.mine, k), k)
         left = get_int(other.moved, k) & get_int(b.others, k)

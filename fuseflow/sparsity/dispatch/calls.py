@@ -191,7 +191,8 @@ def _run_forward(ctx: Any, call: Call, candidate: Candidate, tensors: Sequence[t
 
 
 def _run_forward_dense(ctx: Any, call: Call, tensors: Sequence[torch.Tensor]) -> Any:
-    """Return the results of the operator on dense tensors in the requested formats. `ctx` keeps the tensors."""
+    """Compute an operator on dense copies of its tensors, and return the results in the formats that were requested. `ctx` keeps the
+    dense copies and the dense results for the backward."""
     _report_dense(call)
     dense = [dense_of(t).requires_grad_(t.requires_grad and t.is_floating_point()) for t in tensors]
     with torch.enable_grad():

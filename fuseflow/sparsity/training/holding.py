@@ -325,7 +325,8 @@ def attach(
 
 
 def _require_fractions(model: nn.Module, entries: dict[str, WeightEntry]) -> None:
-    """Raise `SparsityError` for a weight, sparse or with an entry, whose sparsifier has no fraction, or with a rule for updates."""
+    """Raise `SparsityError` for a weight whose sparsifier takes no fraction, and for one whose pattern a rule updates. Checked are
+    the sparse weights of the model and those that `entries` of a spec name."""
     known = {name: weight.entry for name, _, weight in sparse_weights(model)}
     for name, entry in (known | entries).items():
         entry.with_fraction(0.0)
