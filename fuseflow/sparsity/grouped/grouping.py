@@ -5,13 +5,16 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import cache
-from typing import Any, Literal, TypeAlias, TypeVar, get_args
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar, get_args
 
 import numpy as np
 import numpy.typing as npt
 
 from fuseflow import keep_rules
 from fuseflow.errors import SparsityError
+
+if TYPE_CHECKING:
+    import torch
 
 Method: TypeAlias = Literal["exact", "greedy"]
 """How columns get their patterns: so that they keep the most, or one after the other as STen does."""
@@ -142,6 +145,15 @@ class ChunkGrid:
         rest = (extent for dim, extent in enumerate(self.shape) if dim not in self.dims)
         across, along = self.shape[self.group_dim], self.shape[self.sparse_dim]
         return (*rest, -(-across // self.columns), -(-along // self.m))
+
+    def chunk_coordinates(self, number: torch.Tensor) -> list[torch.Tensor]:
+        """Return the coordinates of chunks, given by number, in the order of `extents`. `torch.unravel_index` makes constants of the
+        extents, which `torch.export` refuses inside of an operator of a tensor subclass."""
+        coordinates = []
+        for extent in reversed(self.extents):
+            coordinates.append(number % max(1, extent))
+            number = number // max(1, extent)
+        return coordinates[::-1]
 
 
 @cache

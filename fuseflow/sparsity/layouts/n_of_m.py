@@ -116,7 +116,7 @@ class GroupedNMTensor:
 
         device = self.values.device
         number = torch.arange(self.grid.count, device=device).view(-1, 1, 1, 1)
-        *rest, across, along = torch.unravel_index(number, [max(1, extent) for extent in self.grid.extents])
+        *rest, across, along = self.grid.chunk_coordinates(number)
         coordinates = dict(zip((d for d in range(len(self.shape)) if d not in self.grid.dims), rest, strict=True))
         coordinates[self.grid.group_dim] = across * self.grid.columns + self.columns.unsqueeze(-1)
         coordinates[self.grid.sparse_dim] = along * self.grid.m + self.places.unsqueeze(1)
