@@ -21,7 +21,7 @@ from fuseflow.cli.run_options import (
 
 
 @dataclass(frozen=True, slots=True)
-class Running:
+class RunRequest:
     """How a program is run: all or some of its steps, a sample of it, whether outputs are compared, regions that run like others are
     simulated, long regions run beside each other, and whether its cycles are explained."""
 
@@ -41,8 +41,8 @@ class Running:
     target_options,
     placement_options,
     bundled(
-        "running",
-        Running,
+        "request",
+        RunRequest,
         training_option("--steps", metavar="N", type=click.IntRange(min=1), help="Of --train: take N steps.  [default: 1]"),
         training_option(
             "--simulate",

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from fuseflow.array.placed_region import PlacedRegion
     from fuseflow.array.settings import ArraySettings
-    from fuseflow.cli.run import Running
+    from fuseflow.cli.run import RunRequest
     from fuseflow.cli.trace_request import TraceRequest
     from fuseflow.explain.cycles import CyclesReport
     from fuseflow.machine.machine import Machine
@@ -39,17 +39,17 @@ def run(
     program: ProgramRequest,
     target: Target,
     on_array: ArrayRequest | None,
-    running: Running,
+    request: RunRequest,
     output: ResultOutput,
     energy: EnergyRequest,
     trace: TraceRequest | None,
     dump: StageDump,
     quiet: bool,
 ) -> None:
-    _refuse_contradictions(program.model.training is not None, on_array, running, output, trace)
-    if running.sample_text is not None:
-        _refuse_with_sample(running, output, energy, trace)
-        return _run_sampled(program, target, running, output, dump, quiet)
+    _refuse_contradictions(program.model.training is not None, on_array, request, output, trace)
+    if request.sample_text is not None:
+        _refuse_with_sample(request, output, energy, trace)
+        return _run_sampled(program, target, request, output, dump, quiet)
     energies = energy.energies(target.machine)
     output.require_writable(dump_dir=dump.directory, auto_schedule=program.auto.file, trace=None if trace is None else trace.file)
     target = replace(target, array=array_of(on_array))
@@ -63,8 +63,8 @@ def run(
         print_notices(console(stderr=True), _in_vain(compiled))
     with firings_bar(quiet, compiled) as progress:
         tracer = None if trace is None else trace.tracer(target.machine, len(compiled.regions), progress)
-        trained, result = _executed(program, scheduled, target, running, progress, None if tracer is None else tracer.watch)
-        report = _explained(scheduled, target, progress) if running.explain else None
+        trained, result = _executed(program, scheduled, target, request, progress, None if tracer is None else tracer.watch)
+        report = _explained(scheduled, target, progress) if request.explain else None
     searchable = program.model.training is None and on_array is None
     files = {} if report is None else _advised(scheduled, report, searchable, quiet)
     spent = None if energies is None else result.energy(energies)
@@ -79,7 +79,7 @@ def run(
     output.json_file.write(lambda: scheduled.json(told.to_dict() | ({} if spent is None else {"energy": spent.to_json()})))
     check, out = told.check, output.json_file.console()
     passed = check is not None and check.passed
-    bisected = _bisected(compiled, target, passed, quiet) if running.bisect else ()
+    bisected = _bisected(compiled, target, passed, quiet) if request.bisect else ()
     trace_note = [] if trace is None or tracer is None else [trace.write(tracer, compiled.name)]
     if not quiet:
         _print_run(out, compiled, result, trained)
@@ -98,15 +98,15 @@ def _executed(
     program: ProgramRequest,
     scheduled: ScheduledProgram,
     target: Target,
-    running: Running,
+    request: RunRequest,
     progress: ProgressCallback | None,
     watch: SimulationCallback | None,
 ) -> tuple[TrainingRun | None, Result]:
     """Run a program. Return its steps if it is a training step, and the result of the only or first one."""
-    check, dedup, jobs = not running.no_check, not running.no_dedup, running.jobs
+    check, dedup, jobs = not request.no_check, not request.no_dedup, request.jobs
     if program.model.training is None:
         return None, scheduled.runnable.run(progress, check, target.engine, dedup, watch, jobs=jobs)
-    steps, simulate = running.steps or 1, running.simulate
+    steps, simulate = request.steps or 1, request.simulate
     trained = scheduled.compiled.run(progress, check, target.engine, dedup, watch, jobs=jobs, steps=steps, simulate=simulate)
     return trained, trained.first
 
@@ -149,30 +149,30 @@ def _pictures(placed: Mapping[str, PlacedRegion], result: Result) -> dict[str, s
 
 
 def _refuse_contradictions(
-    training: bool, on_array: ArrayRequest | None, running: Running, output: ResultOutput, trace: TraceRequest | None
+    training: bool, on_array: ArrayRequest | None, request: RunRequest, output: ResultOutput, trace: TraceRequest | None
 ) -> None:
     """Raise `UsageError` for options without what they need, and beside options that they do not go with."""
-    given = {"--steps": running.steps is not None, "--simulate": running.simulate is not None}
+    given = {"--steps": request.steps is not None, "--simulate": request.simulate is not None}
     for option, is_given in given.items():
         if is_given and not training:
             raise UsageError(f"`{option}` without `--train`", hint="it is of training steps")
-    if running.simulate is not None and running.steps is None:
+    if request.simulate is not None and request.steps is None:
         raise UsageError("`--simulate` without `--steps`", hint="say how many steps there are: `--steps 10`")
-    sampled = running.sample_text is not None
-    single = {"--sample": sampled, "--trace": trace is not None, "--explain": running.explain}
+    sampled = request.sample_text is not None
+    single = {"--sample": sampled, "--trace": trace is not None, "--explain": request.explain}
     for option, is_given in single.items():
-        if is_given and running.steps is not None:
+        if is_given and request.steps is not None:
             raise UsageError(f"`{option}` is of one step", hint="leave `--steps` out")
-    if running.bisect and training:
+    if request.bisect and training:
         raise UsageError("`--bisect` compares the values of a forward, not of a training step", hint="leave `--train` out")
-    if running.bisect and running.no_check:
+    if request.bisect and request.no_check:
         raise UsageError("`--bisect` looks for what a check found, and `--no-check` makes none", hint="leave one of them out")
     if on_array is not None and (training or sampled):
         other = "--sample" if sampled else "--train"
         raise UsageError(
             f"`--array` beside `{other}`", hint="leave one of them out: what is placed is a whole region of a forward"
         )
-    if running.explain and output.directory is None:
+    if request.explain and output.directory is None:
         raise UsageError("`--explain` writes what `report` shows into the directory of the run", hint="add `-o DIR`")
 
 
@@ -220,17 +220,17 @@ def _require_passed(check: Check, notices: Sequence[str], bisected: Sequence[str
         raise CheckError(check.problem, notes=(*check.notes, *bisected), hint="\n".join(notices))
 
 
-def _refuse_with_sample(running: Running, output: ResultOutput, energy: EnergyRequest, trace: TraceRequest | None) -> None:
+def _refuse_with_sample(request: RunRequest, output: ResultOutput, energy: EnergyRequest, trace: TraceRequest | None) -> None:
     """Raise `UsageError` for an option that needs every cycle of a run, and for `--jobs`."""
-    if running.jobs is not None:
+    if request.jobs is not None:
         raise UsageError("`--jobs` beside `--sample`, which runs one region at a time", hint="leave one of them out")
     needs = {
         "--trace": trace is not None,
         "--top": output.top is not None,
         "--memory": output.memory,
         "--energy": energy.wanted,
-        "--bisect": running.bisect,
-        "--explain": running.explain,
+        "--bisect": request.bisect,
+        "--explain": request.explain,
     }
     if option := next((option for option, given in needs.items() if given), ""):
         needed = f"`{option}` needs every cycle of a run, and `--sample` runs a part of it"
@@ -238,17 +238,17 @@ def _refuse_with_sample(running: Running, output: ResultOutput, energy: EnergyRe
 
 
 def _run_sampled(
-    program: ProgramRequest, target: Target, running: Running, output: ResultOutput, dump: StageDump, quiet: bool
+    program: ProgramRequest, target: Target, request: RunRequest, output: ResultOutput, dump: StageDump, quiet: bool
 ) -> None:
     from fuseflow.sampling.sample_request import parse_sample
 
-    sample = parse_sample(running.sample_text or "")
+    sample = parse_sample(request.sample_text or "")
     output.require_writable(dump_dir=dump.directory, auto_schedule=program.auto.file)
     scheduled = program.compile(target, quiet=quiet, observe=dump, sample=sample)
     if not quiet:
         print_notices(console(stderr=True), _in_vain(scheduled.compiled))
     with firings_bar(quiet, scheduled.compiled) as progress:
-        check, dedup = not running.no_check, not running.no_dedup
+        check, dedup = not request.no_check, not request.no_dedup
         result = scheduled.compiled.run(progress, check, target.engine, dedup, sample=sample)
     if output.directory is not None:
         scheduled.compiled.save(output.directory, result)
